@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -43,26 +42,47 @@ func wrap(prefix, body string, indent, width int) string {
 	return text.Wrap(prefix, strings.Join(strings.Fields(printable(body)), " "), indent, width)
 }
 
+// maxPadded is the longest cell that the other cells of a column are aligned
+// with.
+const maxPadded = 40
+
 // printTable prints rows of cells in aligned columns with two blanks between
-// them. Lines are cut at width characters; 0 does not cut, which is for output
-// that is not a terminal.
-func printTable(w io.Writer, rows [][]string, width int) error {
-	var aligned strings.Builder
-	table := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
+// them. Lines end at width characters; 0 is for output that is not a terminal.
+// Cells that do not fit go to another line, which starts with indent blanks;
+// with an indent of 0 they are cut off.
+func printTable(w io.Writer, rows [][]string, width, indent int) error {
+	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = report.Clean(cell)
-		}
-		fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	err := table.Flush()
-	for line := range strings.Lines(aligned.String()) {
-		line = strings.TrimRight(line, " \n")
-		if err == nil {
-			_, err = fmt.Fprintln(w, safetext.BreakCommands(cut(line, cmp.Or(width, len(line)))))
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if n := utf8.RuneCountInString(row[i]); n <= maxPadded {
+				widths[i] = max(widths[i], n)
+			}
 		}
 	}
-	return err
+	for _, row := range rows {
+		var lines strings.Builder
+		line := ""
+		end := func() {
+			line = strings.TrimRight(line, " ")
+			fmt.Fprintln(&lines, safetext.BreakCommands(cut(line, cmp.Or(width, len(line)))))
+		}
+		for i, cell := range row {
+			if indent > 0 && width > 0 && i > 0 && utf8.RuneCountInString(line+cell) > width {
+				end()
+				line = strings.Repeat(" ", indent)
+			}
+			line += fmt.Sprintf("%-*s  ", widths[i], cell)
+		}
+		end()
+		if _, err := io.WriteString(w, lines.String()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cut shortens text to n characters; an ellipsis marks what was removed.

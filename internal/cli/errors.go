@@ -144,6 +144,12 @@ func (a *app) warn(text string) {
 // printJSON prints a value on one line.
 func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
 
+// isUnwritable reports whether a disk is full or may only be read.
+func isUnwritable(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) ||
+		errors.Is(err, fs.ErrPermission)
+}
+
 // hint returns the advice that an error carries, else the usual one for its
 // cause, else "". Errors from lower packages carry advice where only they know
 // the cause.

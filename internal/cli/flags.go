@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -281,4 +282,24 @@ func (a *app) settingsPath() string {
 		return ""
 	}
 	return path
+}
+
+// parseSince parses a day (from midnight UTC), a time of RFC 3339, or an age
+// before now such as 36h, 30d or 8w.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	for suffix, hours := range map[string]int{"d": 24, "w": 7 * 24} {
+		digits, ok := strings.CutSuffix(text, suffix)
+		if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 && n < 100_000 { // less than a time.Duration holds
+			return now.Add(-time.Duration(n*hours) * time.Hour), nil
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(-d), nil
+	}
+	return time.Time{}, fmt.Errorf("%q is neither a time nor an age", text)
 }

@@ -89,9 +89,24 @@ func diskFull(t *testing.T, bin string) {
 	w.complete()
 	assert.Empty(t, names(t, w.place))
 
+	// What is there can be read without space, and where nothing can be written.
+	require.NoError(t, os.Remove(filepath.Join(w.out, result.ReportFile)))
+	fill(t, dir)
+	reads := func() {
+		for _, command := range []string{"report", "history", "export", "watch"} {
+			e := w.run(command, w.out)
+			assert.Zero(t, e.code, "%s: %s", command, e.err)
+			assert.Equal(t, command == "report", strings.Contains(e.err, `warning: writing "report.html"`), e.err)
+			assert.NotEmpty(t, e.out)
+		}
+	}
+	reads()
+	require.NoError(t, exec.Command("mount", "-o", "remount,ro", dir).Run())
+	reads()
+	require.NoError(t, exec.Command("mount", "-o", "remount,rw", dir).Run())
+
 	// No space from the beginning is said before anything is made.
 	w.out += "-2"
-	fill(t, dir)
 	e = w.run(w.begin()...)
 	assert.Equal(t, 4, e.code, e.err)
 	assert.Contains(t, e.err, `checking the host: folder "`)

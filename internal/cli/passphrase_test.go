@@ -95,15 +95,15 @@ func TestCleanRemovesPassphrasesAndMountPointsOfTheKilled(t *testing.T) {
 	a.clock = clock.NewVirtual(time.Unix(0, 0)) // no real wait for the lock
 	active, err := host.Lock(state)
 	require.NoError(t, err)
-	require.NoError(t, a.clean(t.Context(), nil))
+	require.NoError(t, a.cleanAll(t.Context(), state))
 	assert.DirExists(t, point, "it may be that of the active run")
 	assert.Len(t, files(t, state), 1)
 	active()
 	require.NoError(t, os.WriteFile(filepath.Join(point, "file"), nil, 0o600))
-	require.Error(t, a.clean(t.Context(), nil), "what is in it may be somebody's")
+	require.Error(t, a.cleanAll(t.Context(), state), "what is in it may be somebody's")
 	assert.FileExists(t, filepath.Join(point, "file"))
 	assert.Empty(t, files(t, state))
 	require.NoError(t, os.Remove(filepath.Join(point, "file")))
-	require.NoError(t, a.clean(t.Context(), nil))
+	require.NoError(t, a.cleanAll(t.Context(), state))
 	assert.NoDirExists(t, point)
 }

@@ -38,7 +38,7 @@ func (a *app) listPlans(context.Context, []string) error {
 		}
 		rows = append(rows, []string{name, p.Title})
 	}
-	return printTable(a.stdout, rows, a.textOptions().Width)
+	return printTable(a.stdout, rows, a.textOptions().Width, 0)
 }
 
 // showPlan is the command "plans show". With --toml only built-in plans are

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +30,7 @@ import (
 // reportRuns is the command "report". One run folder is brought up to date
 // first; several are pooled.
 func (a *app) reportRuns(_ context.Context, dirs []string) error {
+	dirs = report.FlatMap(dirs, runfolders.Folders) // the sessions of a folder
 	if err := a.checkReportFlags(len(dirs)); err != nil {
 		return err
 	}
@@ -51,6 +51,10 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 		update = func([]string, string) (*plan.Plan, *result.Result, error) { return runfolders.Update(out) }
 	}
 	p, r, err := update(dirs, out)
+	if r != nil && isUnwritable(err) { // the report can be printed
+		a.warn("warning: " + err.Error())
+		out, err = "", nil
+	}
 	if err != nil {
 		return err
 	}
@@ -151,7 +155,7 @@ func (a *app) printDocument(d report.Document) error {
 // exportRuns is the command "export".
 func (a *app) exportRuns(_ context.Context, dirs []string) error {
 	var all []*result.Result
-	for _, dir := range dirs {
+	for _, dir := range report.FlatMap(dirs, runfolders.Folders) {
 		_, r, err := runfolders.Analyze(dir)
 		if err != nil {
 			return err
@@ -202,11 +206,33 @@ func (a *app) listHistory(_ context.Context, args []string) error {
 	case format == "csv":
 		return historyCSV(a.stdout, runs)
 	}
+	return a.printHistory(runs)
+}
+
+// printHistory prints a list of runs, and once what all have in common.
+func (a *app) printHistory(runs []runfolders.Run) error {
 	rows := make([][]string, len(runs))
+	common := true
 	for i, r := range runs {
-		rows[i] = historyRow(r)
+		rows[i] = append(historyRow(r), onWhat(r))
+		common = common && onWhat(r) == onWhat(runs[0])
 	}
-	return printTable(a.stdout, rows, a.textOptions().Width)
+	for i, row := range rows {
+		if common {
+			rows[i] = row[:len(row)-1]
+		}
+	}
+	err := printTable(a.stdout, rows, a.textOptions().Width, 4)
+	if err != nil || len(runs) == 0 || !common {
+		return err
+	}
+	return printTable(a.stdout, [][]string{{"all on " + onWhat(runs[0])}}, a.textOptions().Width, 4)
+}
+
+// onWhat is the machine of a run and its engine.
+func onWhat(r runfolders.Run) string {
+	machine := strings.Join(nonempty(r.Host, r.System, r.Machine), ", ")
+	return cmp.Or(machine, "an unknown machine") + ", by " + cmp.Or(r.Engine, "an unknown engine")
 }
 
 // filteredRuns lists the runs below a folder that pass the filters of the
@@ -262,26 +288,6 @@ func (a *app) historyFilter() (func(runfolders.Run) bool, error) {
 	}, nil
 }
 
-// parseSince parses a day (from midnight UTC), a time of RFC 3339, or an age
-// before now such as 36h, 30d or 8w.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
-	}
-	for suffix, hours := range map[string]int{"d": 24, "w": 7 * 24} {
-		digits, ok := strings.CutSuffix(text, suffix)
-		if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 && n < 100_000 { // less than a time.Duration holds
-			return now.Add(-time.Duration(n*hours) * time.Hour), nil
-		}
-	}
-	if d, err := time.ParseDuration(text); err == nil && d > 0 {
-		return now.Add(-d), nil
-	}
-	return time.Time{}, fmt.Errorf("%q is neither a time nor an age", text)
-}
-
 //go:embed historycolumns.txt
 var historyColumns string
 
@@ -298,31 +304,35 @@ func historyCSV(w io.Writer, runs []runfolders.Run) error {
 }
 
 // historyRow has the cells of a run, those that people search by first. An
-// unfinished run shows the command that
-// continues it in place of a rate.
+// unfinished run shows the command that continues it in place of a figure.
 func historyRow(r runfolders.Run) []string {
 	when := "time unknown"
 	if !r.Started.IsZero() {
 		when = r.Started.Format("2006-01-02 15:04")
 	}
-	status := cmp.Or(r.Status, "status unknown") + report.TextIf(r.Baseline, ", baseline")
-	rate := "no rate"
-	if h := r.Headline; h != nil {
-		rate = strings.Join(strings.Fields(h.Op+" "+h.Phase), " ") + " " + units.Rate(h.Value).Human() + ", " + h.Case
+	status, figure := cmp.Or(r.Status, "status unknown"), "no figure"
+	if h := cmp.Or(r.Headline, r.Quantity); h != nil {
+		name := h.Case
+		if h.Native {
+			name = report.NativeFolder
+		}
+		figure = strings.Join(strings.Fields(h.Op+" "+h.Phase), " ") + " " + report.Human(h.Value, h.Unit) + ", " + name
 	}
+	cases := tally(r.Cases, "case", result.Done, "done", result.Failed, "failed", result.Discarded, "discarded",
+		result.Skipped, "skipped")
 	if r.Status == result.Unfinished && r.Pooled == 0 {
-		rate = "to continue: dmgbench resume " + quoted(r.Path)
-		if result.Running(r.Path) {
-			rate = "still running"
+		status, figure = "interrupted", "to continue: dmgbench resume "+quoted(r.Path)
+		cases = fmt.Sprintf("%d of %d done", r.RoundsDone, r.RoundsOf)
+		switch {
+		case result.Running(r.Path):
+			status, figure = "running", "to watch: dmgbench watch "+quoted(r.Path)
+		case r.End == result.Paused:
+			status = result.Paused
 		}
 	}
-	return []string{when, r.Dir, cmp.Or(r.Plan, "plan unknown"), status, rate,
-		tally(r.Cases, "case", result.Done, "done", result.Failed, "failed", result.Discarded, "discarded",
-			result.Skipped, "skipped"),
-		tally(r.Verdicts, "claim", result.Holds, "holding", result.DoesNotHold, "not holding",
-			result.CannotTell, "undecided", result.NotMeasured, "not measured"),
-		cmp.Or(strings.Join(nonempty(r.Host, r.System, r.Machine), ", "), "system and machine unknown"),
-		cmp.Or(r.Engine, "engine unknown")}
+	return []string{when, r.Dir, cmp.Or(r.Plan, "plan unknown"), status + report.TextIf(r.Baseline, ", baseline"), figure,
+		cases, tally(r.Verdicts, "claim", result.Holds, "holding", result.DoesNotHold, "not holding",
+			result.CannotTell, "undecided", result.NotMeasured, "not measured")}
 }
 
 // tally is "3 claims (2 holding, 1 undecided)". kinds are pairs of a key of
@@ -365,7 +375,7 @@ func (a *app) pruneHistory(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	old := prunable(runs, a.number("keep"))
+	old := runfolders.Prunable(runs, a.number("keep"))
 	if len(old) == 0 {
 		fmt.Fprintln(a.stderr, "no run to delete")
 		return nil
@@ -399,19 +409,4 @@ func (a *app) pruneHistory(ctx context.Context, args []string) error {
 		}
 	}
 	return exitWith(code)
-}
-
-// prunable are the runs that have ended, except the newest keep of each plan.
-// Baselines are neither deleted nor counted. runs are newest first.
-func prunable(runs []runfolders.Run, keep int) (old []runfolders.Run) {
-	seen := map[string]int{}
-	for _, r := range runs {
-		if r.Baseline || r.Pooled > 0 || r.Status == result.Unfinished {
-			continue
-		}
-		if seen[r.Plan]++; seen[r.Plan] > keep {
-			old = append(old, r)
-		}
-	}
-	return old
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,7 +44,7 @@ func (a *app) runPlans(ctx context.Context, args []string) error {
 	if a.isSet("dry-run") && a.isSet("wait-between-steps") {
 		return usageError("", "reading --wait-between-steps: --dry-run executes no step")
 	}
-	s, err1 := a.sessionPlan()
+	s, err1 := a.sessions()
 	given, err2 := a.locations()
 	if err := cmp.Or(err1, err2); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err er
 
 // dryRun prints what a run would do to stdout, and what depends on this machine
 // to stderr.
-func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error {
+func (a *app) dryRun(ctx context.Context, c runner.Config, s runfolders.Sessions) error {
 	if err := runner.DryRun(a.stdout, c.Plan, assumedRate); err != nil {
 		return err
 	}
@@ -138,8 +139,8 @@ func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error 
 	} else if text := runner.DescribeUnsupported(runner.UnsupportedCases(c.Plan, e), len(c.Plan.Cases())); text != "" {
 		err = a.print("%s", text)
 	}
-	if s.count > 1 {
-		err = a.print("\nSESSIONS: all of this %d times, with a pause of %s in between", s.count, s.pause)
+	if s.Count > 1 {
+		err = a.print("\nSESSIONS: all of this %d times, with a pause of %s in between", s.Count, s.Pause)
 	}
 	spaces, unknown := runner.Spaces(c)
 	if err = cmp.Or(err, unknown); err != nil {
@@ -161,7 +162,7 @@ func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error 
 // execute executes the runs, in several sessions if --sessions asks for them.
 // One engine and one passphrase serve all of them. It stops after an interrupted
 // run, which the remaining plans would not be compared with.
-func (a *app) execute(ctx context.Context, runs []runner.Config, given locations, s sessionPlan) error {
+func (a *app) execute(ctx context.Context, runs []runner.Config, given locations, s runfolders.Sessions) error {
 	ctx, wait, err := a.waitForLines(ctx)
 	if err != nil {
 		return err
@@ -175,7 +176,7 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 	var total units.Bytes // of all plans, rounds and sessions, with --rounds auto at most
 	for _, run := range runs {
 		for _, c := range run.Plan.Cases() {
-			total += plan.Estimate(run.Plan, c).BytesWritten * units.Bytes(run.Plan.Run.AtMost()*s.count)
+			total += plan.Estimate(run.Plan, c).BytesWritten * units.Bytes(run.Plan.Run.AtMost()*s.Count)
 		}
 	}
 	if total >= largeRun && wait == nil && a.canAsk() && !a.isSet("yes") {
@@ -186,7 +187,18 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 		}
 	}
 	dirs := outFolders(a.text("out"), runs, c.Clock.Wall().Format("20060102T150405Z"))
-	return a.runSessions(ctx, s, dirs, func(dirs []string) (code int, err error) {
+	todo := make([]int, s.Count)
+	for i := range todo {
+		todo[i] = i
+	}
+	for i, dir := range dirs {
+		if c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir; s.Count > 1 {
+			if err := a.registerSessions(s, c, dir); err != nil {
+				return err
+			}
+		}
+	}
+	return a.runSessions(ctx, s, dirs, todo, func(dirs []string) (code int, err error) {
 		for i, dir := range dirs {
 			c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir
 			if cost := runner.EstimateCost(c.Plan, assumedRate); cost.Total() >= longRun {
@@ -228,9 +240,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// resumeRun is the command "resume". It continues the run in a folder with its
-// own plan, engine, places and passphrase. A run that has ended only prints its
-// report again, unless --retry-failed asks for its failed rounds.
+// resumeRun is the command "resume". It continues the run in a folder, or the
+// sessions in it. A run that has ended only prints its report again, unless
+// --retry-failed asks for its failed rounds.
 func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
 	defer func() { err = explainInterrupt(err, "interrupted before the run continued: it did not change") }()
 	dir := args[0]
@@ -238,48 +250,85 @@ func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	state, err := runfolders.State(dir)
+	s, err := runfolders.ReadSessions(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if s != nil {
+		return a.resumeSessions(ctx, dir, *s, wait)
+	}
+	code, err := a.resumeFolder(ctx, dir, wait)
 	if err != nil {
 		return err
+	}
+	return exitWith(code)
+}
+
+// resumeFolder continues the run in a folder and returns its exit status.
+func (a *app) resumeFolder(ctx context.Context, dir string, wait func(context.Context)) (int, error) {
+	state, err := runfolders.State(dir)
+	if err != nil {
+		return 0, err
 	}
 	// The runner decides alike; here it makes the plan and places be read.
 	if a.isSet("retry-failed") && state.FailedRounds() > 0 {
 		state.Ended = nil
 	}
-	name, probe, err1 := resumedEngine(state, a.text("engine"))
-	home, err2 := a.stateDir()
-	given, err3 := a.locations()
-	if err := cmp.Or(err1, err2, err3); err != nil {
-		return err
+	var p *plan.Plan
+	if state.Ended == nil {
+		if p, err = plan.Load(filepath.Join(dir, result.PlanFile)); err != nil {
+			return 0, err
+		}
+	}
+	c, err := a.resumeConfig(ctx, dir, state, p)
+	if err != nil {
+		return 0, err
+	}
+	c.RetryFailed, c.Wait = a.isSet("retry-failed"), wait
+	return a.session(ctx, c, func(ctx context.Context, c runner.Config) (runner.Outcome, error) {
+		return runner.Resume(ctx, dir, c)
+	})
+}
+
+// resumeConfig is how a run continues in a folder: with the engine and places of
+// the state, and its passphrase. p is nil for a run that has ended.
+func (a *app) resumeConfig(ctx context.Context, dir string, state *result.State, p *plan.Plan) (runner.Config, error) {
+	name, probe, err := resumedEngine(state, a.text("engine"))
+	if err != nil {
+		return runner.Config{}, err
+	}
+	home, err := a.stateDir()
+	if err != nil {
+		return runner.Config{}, err
+	}
+	given, err := a.locations()
+	if err != nil {
+		return runner.Config{}, err
 	}
 	c, err := a.runConfig(ctx, given, name, runner.FolderOf(home, state.Run.ID), dir)
 	if err != nil {
-		return err
+		return c, err
 	}
 	// --identify is a property of the run: all its sessions record the same facts.
-	c.RetryFailed, c.Out, c.Identify, c.Wait = a.isSet("retry-failed"), dir, state.Run.Identify, wait
+	c.Plan, c.Out, c.Identify = p, dir, state.Run.Identify
 	if probe {
 		c.Why = "as in the session before"
 		if err := a.probe(ctx, c.Engine, c.StateDir); err != nil {
 			err = fmt.Errorf("resuming with %s, the engine of the run: %w", c.Engine.Info().Title, err)
-			return withHint(err, doctorHint+"; a run cannot change its engine")
+			return c, withHint(err, doctorHint+"; a run cannot change its engine")
 		}
 	}
-	if state.Ended == nil { // its places are those of --on, and those that the registry in the state folder knows
-		if c.Plan, err = plan.Load(filepath.Join(dir, result.PlanFile)); err == nil {
-			c.Places, err = resumePlaces(c.Plan, given, state.Run)
-		}
-		if err == nil {
-			c.Places, err = runner.PlacesOf(c, state.Run)
-		}
-		if err = cmp.Or(err, a.checkPassphrase(c, state)); err != nil {
-			return err
-		}
+	if p == nil {
+		return c, nil
 	}
-	code, err := a.session(ctx, c, func(ctx context.Context, c runner.Config) (runner.Outcome, error) {
-		return runner.Resume(ctx, dir, c)
-	})
-	return cmp.Or(err, exitWith(code))
+	// Its places are those of --on, and those that the registry in the state folder knows.
+	if c.Places, err = resumePlaces(p, given, state.Run); err != nil {
+		return c, err
+	}
+	if c.Places, err = runner.PlacesOf(c, state.Run); err != nil {
+		return c, err
+	}
+	return c, a.checkPassphrase(c, state)
 }
 
 // resumedEngine is the engine of the earlier sessions. Another one is refused,

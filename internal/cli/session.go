@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -170,55 +170,51 @@ func namedAsGiven(text, dir string) string {
 	return strings.NewReplacer(" "+runner.Absolute(dir), " "+quoted(dir), " <run>", " "+quoted(dir)).Replace(text)
 }
 
-// sessionPlan is how often run executes its plans, and how long it waits in
-// between. Sessions are the unit of compare, because all rounds of one share
-// the state of the machine.
-type sessionPlan struct {
-	count int
-	pause time.Duration
-}
+// Sessions are how often run executes its plans, with a pause in between. They
+// are the unit of compare, because all rounds of one share the state of the
+// machine.
 
-// sessionPlan parses --sessions and --pause.
-func (a *app) sessionPlan() (s sessionPlan, err error) {
-	s.count = max(a.number("sessions"), 1)
-	if s.count == 1 && a.text("pause") != "" {
+// sessions parses --sessions and --pause.
+func (a *app) sessions() (s runfolders.Sessions, err error) {
+	s.Schema, s.Count = result.SchemaVersion, max(a.number("sessions"), 1)
+	if s.Count == 1 && a.text("pause") != "" {
 		return s, usageError("add --sessions N", "reading --pause: there is one session only")
+	}
+	if s.Count > runfolders.MaxSessions {
+		return s, usageError("", "reading --sessions: at most %d", runfolders.MaxSessions)
 	}
 	text := cmp.Or(a.text("pause"), defaultPause)
 	d, err := units.ParseDuration(text)
 	if err != nil || d < 0 {
 		return s, usageError("a time such as 90 s, 10 min or 1 h", "reading --pause: %q is not a time to wait", text)
 	}
-	s.pause = time.Duration(d)
+	s.Pause = time.Duration(d)
 	return s, nil
 }
 
-// folders are the run folders of every session, in the folders of all sessions,
-// or these themselves for one session. Names sort in the order of numbers.
-func (s sessionPlan) folders(dirs []string) (all [][]string) {
-	if s.count == 1 {
-		return [][]string{dirs}
+// registerSessions writes what the sessions below dir are: into the folder, and
+// the paths of their places and inputs, which are private, into
+// the registry of runs.
+func (a *app) registerSessions(s runfolders.Sessions, c runner.Config, dir string) (err error) {
+	a.chownAtExit(dir)
+	if s.ID, err = runner.RegisterSessions(c, dir); err != nil {
+		return err
 	}
-	for n := range s.count {
-		var own []string
-		for _, dir := range dirs {
-			own = append(own, filepath.Join(dir, fmt.Sprintf("%0*d", len(fmt.Sprint(s.count)), n+1)))
-		}
-		all = append(all, own)
-	}
-	return all
+	return s.Write(dir)
 }
 
-// runSessions calls do, which runs every plan once into the folders given, for
-// each session. An interrupt ends the sessions; the command that measures the
-// next one is printed.
-func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do func([]string) (int, error)) error {
-	code, folders := 0, s.folders(dirs)
-	for n, own := range folders {
-		if n > 0 {
-			next := a.clock.Wall().Add(s.pause).Format("15:04")
-			a.message(fmt.Sprintf("session %d of %d is done; the next starts at %s UTC", n, s.count, next))
-			if err := a.clock.Sleep(ctx, s.pause); err != nil {
+// runSessions calls do for each of the sessions todo, which are the last of all
+// the sessions in dirs: with its run folder in each of dirs. An interrupt ends
+// the sessions; the command that continues them is printed.
+func (a *app) runSessions(ctx context.Context, s runfolders.Sessions, dirs []string, todo []int,
+	do func(own []string) (int, error),
+) error {
+	code := 0
+	for i, n := range todo {
+		own := sessionFolders(s, dirs, n)
+		if done := s.Count - len(todo) + i; n > 0 && code != exitInterrupted && !exists(own[0]) {
+			before := sessionFolders(s, dirs, n-1)
+			if err := a.pauseSessions(ctx, s, before[len(before)-1], done); err != nil {
 				code = exitInterrupted
 			}
 		}
@@ -227,27 +223,113 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 			if err != nil {
 				return err
 			}
-			code, n = max(code, got), n+1
+			code = max(code, got)
 		}
-		if code == exitInterrupted && n < len(folders) {
-			// The plan of the first session is the plan as executed, so that all
-			// sessions have the same digest and can be pooled.
-			plan := filepath.Join(folders[0][0], result.PlanFile)
-			a.message(fmt.Sprintf("interrupted: %d of %d sessions are not measured yet; for the next (give --on "+
-				"and --engine as before):\n  dmgbench run %s --out %s", s.count-n, s.count, quoted(plan),
-				quoted(folders[n][0])))
+		if code != exitInterrupted {
+			continue
 		}
-		if code == exitInterrupted {
-			return exitWith(code)
+		for _, dir := range dirs {
+			if s.Count > 1 {
+				a.message(fmt.Sprintf("%d of %d sessions have not ended; continue with:\n  dmgbench resume %s",
+					len(todo)-i, s.Count, quoted(dir)))
+			}
 		}
+		return exitWith(code)
 	}
 	for _, dir := range dirs {
-		if s.count > 1 && !a.json {
-			a.message(fmt.Sprintf("%d sessions are in %s: dmgbench compare BEFORE %s, or dmgbench report %s/*", s.count,
+		if s.Count > 1 {
+			a.forgetSessions(dir)
+		}
+		if s.Count > 1 && !a.json {
+			a.message(fmt.Sprintf("%d sessions are in %s: dmgbench compare BEFORE %s, or dmgbench report %s", s.Count,
 				dir, quoted(dir), quoted(dir)))
 		}
 	}
 	return exitWith(code)
+}
+
+// forgetSessions removes the entry of sessions that have ended. If that fails, it
+// stays until their folder is deleted and clean finds that.
+func (a *app) forgetSessions(dir string) {
+	state, err1 := a.stateDir()
+	s, err2 := runfolders.ReadSessions(dir)
+	if err1 == nil && err2 == nil && s != nil {
+		runner.Unregister(state, s.ID)
+	}
+}
+
+// sessionFolders are the run folders of session n, from 0, in dirs: these
+// themselves for a single session.
+func sessionFolders(s runfolders.Sessions, dirs []string, n int) (own []string) {
+	if s.Count == 1 {
+		return dirs
+	}
+	for _, dir := range dirs {
+		own = append(own, s.Folders(dir)[n])
+	}
+	return own
+}
+
+// pauseSessions waits until the pause since the end of the session in folder is
+// over.
+func (a *app) pauseSessions(ctx context.Context, s runfolders.Sessions, folder string, done int) error {
+	now, wait := a.clock.Wall(), s.Pause
+	if state, err := runfolders.State(folder); err == nil && len(state.Sessions) > 0 {
+		wait -= max(0, now.Sub(state.Sessions[len(state.Sessions)-1].Finished))
+	}
+	if wait <= 0 {
+		return nil
+	}
+	next := now.Add(wait).Format("15:04")
+	a.message(fmt.Sprintf("session %d of %d is done; the next starts at %s UTC", done, s.Count, next))
+	return a.clock.Sleep(ctx, wait)
+}
+
+// resumeSessions continues the sessions in a folder: first those that were
+// interrupted, then those that have not started, with plan, engine, places and
+// inputs of the first one.
+func (a *app) resumeSessions(ctx context.Context, dir string, s runfolders.Sessions, wait func(context.Context)) error {
+	folders := s.Folders(dir)
+	plan, _, err := runfolders.Read(folders[0])
+	if err != nil {
+		return withHint(fmt.Errorf("reading the first of %d sessions in %q: %w", s.Count, dir, err),
+			"if it never started, delete the folder and start the sessions again with dmgbench run")
+	}
+	first, err := runfolders.State(folders[0])
+	if err != nil {
+		return err
+	}
+	var todo []int
+	for n, folder := range folders {
+		state, err := runfolders.State(folder)
+		if err != nil && exists(folder) {
+			return err
+		}
+		if err != nil || state.Ended == nil || a.isSet("retry-failed") && state.FailedRounds() > 0 {
+			todo = append(todo, n)
+		}
+	}
+	if len(todo) == 0 {
+		return a.print("all %d sessions have ended; no work is left\nreport: dmgbench report %s", s.Count, quoted(dir))
+	}
+	first.Ended, first.Paused, first.Run.ID = nil, nil, s.ID // as one to continue, with the registered places
+	return a.runSessions(ctx, s, []string{dir}, todo, func(own []string) (int, error) {
+		if exists(own[0]) {
+			return a.resumeFolder(ctx, own[0], wait)
+		}
+		c, err := a.resumeConfig(ctx, own[0], first, plan)
+		if err != nil {
+			return 0, err
+		}
+		inputs := map[string]string{}
+		maps.Copy(inputs, runner.InputsOf(c.StateDir, s.ID))
+		maps.Copy(inputs, c.Inputs)
+		c.Inputs, c.Wait, c.Keep = inputs, wait, c.Keep || first.Run.Keep
+		if err := matchInputs(c.Plan, c.Inputs); err != nil {
+			return 0, err
+		}
+		return a.session(ctx, c, runner.Run)
+	})
 }
 
 // factsTime is the longest time for the commands that report facts of the
@@ -365,7 +447,10 @@ func gatherFacts(ctx context.Context, c *runner.Config) {
 // uses one processor at a time, as the others are the run's.
 func (a *app) watchRun(ctx context.Context, args []string) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	dir := newestRun(args)
+	if len(args) == 0 {
+		args = []string{runsDir}
+	}
+	dir := runfolders.Newest(report.Map(args, runFolder))
 	if a.isSet("serve") {
 		return watch.Serve(ctx, dir, a.clock.Wall, func(url string) error { return a.print("%s", url) })
 	}
@@ -391,21 +476,4 @@ func (a *app) watchRun(ctx context.Context, args []string) error {
 	screen := run.Screen(a.clock.Wall()).Draw(watch.Layout{Width: 80, Theme: theme})
 	_, err = io.WriteString(a.stdout, safetext.BreakCommands(screen))
 	return err
-}
-
-// newestRun is the run folder whose journal was written last: of those that are
-// given, or are in folders that are, without one in "runs".
-func newestRun(args []string) string {
-	if len(args) == 0 {
-		args = []string{"runs"}
-	}
-	written := func(dir string) time.Time {
-		fi, err := os.Stat(filepath.Join(dir, result.JournalFile))
-		if err != nil {
-			return time.Time{} // opening it reports why, if there is no other
-		}
-		return fi.ModTime()
-	}
-	dirs := report.FlatMap(args, func(arg string) []string { return runfolders.Folders(runFolder(arg)) })
-	return slices.MaxFunc(dirs, func(a, b string) int { return written(a).Compare(written(b)) })
 }

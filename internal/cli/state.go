@@ -23,6 +23,7 @@ import (
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
@@ -326,26 +327,44 @@ func (a *app) checkPassphrase(c runner.Config, s *result.State) error {
 			"can name a file with it; with any other passphrase this case fails, and the others are measured")
 }
 
-// clean is the command "clean". It waits for the lock of measuring where it
-// removes files that an active run may use.
+// clean is the command "clean".
 func (a *app) clean(ctx context.Context, _ []string) error {
 	state, err := a.stateDir()
 	if err != nil {
 		return err
 	}
+	if id := a.text("forget"); id != "" {
+		folders, err := runner.Forget(state, id)
+		if err != nil {
+			return err
+		}
+		return a.print("%s", strings.Join(append([]string{id + " is forgotten; no file was deleted"}, folders...), "\n  "))
+	}
+	return a.cleanAll(ctx, state)
+}
+
+// cleanAll removes what all runs left. It waits for the lock of measuring where
+// it removes files that an active run may use.
+func (a *app) cleanAll(ctx context.Context, state string) error {
 	return runner.Clean(ctx, state, runner.CleanOptions{Release: a.detachBelow, Clock: a.clock,
 		Also: func(ctx context.Context, w io.Writer) error {
-			return errors.Join(a.cleanFolder(ctx, w, state, mountsFolder, "the mount points of killed engines"),
-				a.cleanFolder(ctx, w, state, passphraseFolder, "the passphrases of runs"))
+			return errors.Join(a.cleanFolder(ctx, w, state, mountsFolder, "*", "the mount points of killed engines"),
+				a.cleanFolder(ctx, w, state, passphraseFolder, "*", "the passphrases of runs"),
+				a.cleanFolder(ctx, w, state, runner.RegistryFolder, ".*.tmp-*", "half-written entries of runs"))
 		}}, a.stdout)
 }
 
 // cleanFolder detaches the images that are mounted in a folder of the state
-// folder, and removes its files and mount points. It leaves them while a run is
-// active, which has the lock of measuring: its files look like those of others.
-func (a *app) cleanFolder(ctx context.Context, w io.Writer, state, name, what string) error {
+// folder, and removes its files and mount points of these names. It leaves them
+// while a run is active, which has the lock of measuring: its files look like
+// those of others.
+func (a *app) cleanFolder(ctx context.Context, w io.Writer, state, name, pattern, what string) error {
 	folder := filepath.Join(state, name)
 	list, err := os.ReadDir(folder)
+	list = slices.DeleteFunc(list, func(f fs.DirEntry) bool {
+		ok, _ := filepath.Match(pattern, f.Name())
+		return !ok
+	})
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
 		return nil
 	}
@@ -390,8 +409,10 @@ func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 			one.text = name + " kept its images"
 		case r.Paused:
 			one.text, one.hint = name+" is paused", resume
-		case r.Resumes:
+		case r.Killed:
 			one.text, one.hint = name+" was killed", resume
+		case r.Resumes:
+			one.text, one.hint = name+" was interrupted"+report.TextIf(r.Reason != "", " ("+r.Reason+")"), resume
 		}
 		for i, dir := range r.Images {
 			one.text += []string{": images in ", " and in "}[min(i, 1)] + quoted(dir)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,19 +58,19 @@ func TestChecksumNoticesEachBitOfALine(t *testing.T) {
 // A journal of an older version gives the same records, and it is said that nothing guards them.
 func TestJournalWithoutChecksums(t *testing.T) {
 	good := string(journalOf(t, sampleRecords()...))
-	want, err := readJournal([]byte(good), JournalFile)
+	want, err := readJournal(strings.NewReader(good), JournalFile)
 	require.NoError(t, err)
 	assert.Empty(t, want.warnings)
 
 	old := withoutChecksums(good)
 	require.NotContains(t, old, "crc32c")
-	got, err := readJournal([]byte(old), JournalFile)
+	got, err := readJournal(strings.NewReader(old), JournalFile)
 	require.NoError(t, err)
 	assert.Equal(t, want.records, got.records)
 	assert.Contains(t, got.warnings[0].Text, "13 of 13 records in the journal have no checksum")
 
 	lines := strings.SplitAfter(good, "\n") // an old run that this version resumed
-	got, err = readJournal([]byte(withoutChecksums(strings.Join(lines[:4], ""))+strings.Join(lines[4:], "")), JournalFile)
+	got, err = readJournal(strings.NewReader(withoutChecksums(strings.Join(lines[:4], ""))+strings.Join(lines[4:], "")), JournalFile)
 	require.NoError(t, err)
 	assert.Contains(t, got.warnings[0].Text, "4 of 13 records")
 
@@ -125,4 +126,36 @@ func TestReaderRefusesContradictions(t *testing.T) {
 	failed[5].Step.Step.Error, failed[5].Step.Step.Span.BusyNS = "no space left on device", 1_000_700
 	_, _, err := parseJournal(bytes.NewReader(journalOf(t, failed...)), JournalFile)
 	require.NoError(t, err, "the time of a file that failed is in the span alone")
+}
+
+// A journal whose line ends git has changed, all or some of them, has the same records, and is continued.
+func TestLineEndsOfWindows(t *testing.T) {
+	good := string(journalOf(t, sampleRecords()...))
+	want, err := readJournal(strings.NewReader(good), JournalFile)
+	require.NoError(t, err)
+	for _, text := range []string{good, withoutChecksums(good)} {
+		for _, n := range []int{1, -1} {
+			j, err := readJournal(strings.NewReader(strings.Replace(text, "\n", "\r\n", n)), JournalFile)
+			require.NoError(t, err)
+			assert.Equal(t, want.records, j.records)
+		}
+	}
+	damaged := strings.Replace(strings.ReplaceAll(good, "\n", "\r\n"), `"kind":"round"`, `"kind":"rounds"`, 1)
+	_, err = readJournal(strings.NewReader(damaged), JournalFile)
+	require.Error(t, err)
+
+	dir := newRun(t, sampleRecords()[:5]...)
+	text := strings.ReplaceAll(contentsOf(t, filepath.Join(dir, JournalFile)), "\n", "\r\n")
+	write(t, dir, JournalFile, text+"torn")
+	d, err := ResumeRun(dir)
+	require.NoError(t, err)
+	appendAll(t, d, sampleRecords()[5])
+	require.NoError(t, d.Close())
+	assert.True(t, strings.HasPrefix(contentsOf(t, filepath.Join(dir, JournalFile)), text), "no earlier line changes")
+	d, err = OpenRun(dir)
+	require.NoError(t, err)
+	recs, err := d.Journal()
+	require.NoError(t, err)
+	assert.Len(t, recs, 6)
+	require.NoError(t, d.Close())
 }

@@ -292,7 +292,7 @@ func FuzzParseResult(f *testing.F) {
 	f.Add([]byte(`{"schema":1,"cases":[{"status":"done","steps":[{"span":{}},{"stream":{"ratio":1e308}}]}]}`))
 	f.Add([]byte(`{"schema":1,"sessions":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := ParseResult("r", data)
+		r, err := ParseResult("r", bytes.NewReader(data))
 		if err != nil {
 			return
 		}
@@ -300,7 +300,7 @@ func FuzzParseResult(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := ParseResult("r", again)
+		back, err := ParseResult("r", bytes.NewReader(again))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -25,19 +26,24 @@ import (
 type journal struct {
 	records   []Record
 	whole     int64     // length of the whole records in bytes
+	torn      int64     // length of what follows them
 	unchecked int       // records without a checksum
 	warnings  []Warning // about a torn last line, and records without a checksum
 }
 
+// maxLine bounds a record in bytes: the largest has the samples of a million
+// files.
+const maxLine = 256 << 20
+
 const hintDamaged = "only the last line of a journal may be damaged; restore the file from a copy or start a new run"
 
-// readJournal reads the content of a journal; name is used in errors.
-func readJournal(data []byte, name string) (j journal, err error) {
-	if err := j.read(data, name); err != nil {
+// readJournal reads a journal; name is used in errors.
+func readJournal(r io.Reader, name string) (j journal, err error) {
+	if err := j.read(r, name); err != nil {
 		return journal{}, err
 	}
-	if n := int64(len(data)) - j.whole; n > 0 {
-		j.warn("the last line of the journal (line %d, %d bytes) is incomplete and was omitted", len(j.records)+1, n)
+	if j.torn > 0 {
+		j.warn("the last line of the journal (line %d, %d bytes) is incomplete and was omitted", len(j.records)+1, j.torn)
 	}
 	if j.unchecked > 0 {
 		j.warn("%d of %d records in the journal have no checksum, as an older version wrote them: "+
@@ -46,16 +52,26 @@ func readJournal(data []byte, name string) (j journal, err error) {
 	return j, nil
 }
 
-// read adds the records of the bytes after the whole ones. It stops before a
-// last line that is incomplete.
-func (j *journal) read(data []byte, name string) error {
-	end := j.whole + int64(len(data))
-	for line := range bytes.Lines(data) {
+// read adds the records of what follows the whole ones. It stops before a last
+// line that is incomplete.
+func (j *journal) read(r io.Reader, name string) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var line []byte
+	for {
+		var err error
+		line, j.torn, err = readLine(in, line)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return &Error{Doing: "reading journal", File: name, Err: withoutPath(err)}
+		}
+		if j.torn == 0 {
+			return nil
+		}
 		number := len(j.records) + 1
 		rec, checked, err := decodeLine(line)
 		_, isSyntax := errors.AsType[*json.SyntaxError](err)
-		if isLast := j.whole+int64(len(line)) == end; isLast && (isSyntax || line[len(line)-1] != '\n') {
-			break
+		_, end := in.Peek(1)
+		if end != nil && (isSyntax || !bytes.HasSuffix(line, []byte("\n"))) {
+			return nil
 		}
 		switch {
 		case err != nil:
@@ -74,20 +90,40 @@ func (j *journal) read(data []byte, name string) error {
 		if !checked {
 			j.unchecked++
 		}
-		j.records, j.whole = append(j.records, rec), j.whole+int64(len(line))
+		j.records, j.whole = append(j.records, rec), j.whole+j.torn
 	}
-	return nil
+}
+
+// readLine reads a line into buf and returns its whole length. It keeps no more
+// than maxLine bytes, and no part from one with a zero byte on: no record
+// contains one, but a file with holes is full of them.
+func readLine(in *bufio.Reader, buf []byte) (line []byte, size int64, err error) {
+	line = buf[:0]
+	for {
+		part, err := in.ReadSlice('\n')
+		isKept := int64(len(line)) == size
+		size += int64(len(part))
+		if isKept && size <= maxLine && bytes.IndexByte(part, 0) < 0 {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, size, err
+		}
+	}
 }
 
 func (j *journal) warn(format string, args ...any) {
 	j.warnings = append(j.warnings, Warning{Kind: "journal", Text: fmt.Sprintf(format, args...)})
 }
 
-// decodeLine decodes and checks one line. checked reports that it has a
-// checksum. Journals of older versions have none; a resume by this version adds
+// decodeLine decodes and checks one line, which may end as on Windows: git and
+// editors change the ends of lines. checked reports that it has a checksum. Journals of older versions have none; a resume by this version adds
 // one to every later line. Without a checksum the content is a record's last
 // key, so that a line with another end had a checksum that is damaged.
 func decodeLine(line []byte) (rec Record, checked bool, err error) {
+	if bytes.HasSuffix(line, []byte("\r\n")) {
+		line = append(line[:len(line)-2], '\n')
+	}
 	if err := json.Unmarshal(line, &rec); err != nil {
 		return rec, false, fmt.Errorf("not a record: %w", err)
 	}

@@ -143,7 +143,7 @@ func TestTornAtEveryByte(t *testing.T) {
 	data := journalOf(t, recs...)
 	last := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
 	for cut := last; cut < len(data); cut++ {
-		j, err := readJournal(data[:cut], JournalFile)
+		j, err := readJournal(bytes.NewReader(data[:cut]), JournalFile)
 		require.NoError(t, err, "cut at %d", cut)
 		require.Len(t, j.records, len(recs)-1)
 		require.EqualValues(t, last, j.whole)
@@ -312,7 +312,7 @@ func FuzzReadJournal(f *testing.F) {
 	f.Add([]byte("{}\n{}\n"))
 	f.Add([]byte(`{"schema":1,"seq":1,"at":"2026-05-01T12:00:00Z","kind":"run","run":{"id":"x","rounds":1}}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		j, err := readJournal(data, "j")
+		j, err := readJournal(bytes.NewReader(data), "j")
 		if err != nil {
 			return
 		}
@@ -332,7 +332,7 @@ func FuzzReadJournal(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ParseResult("r", b); err != nil {
+		if _, err := ParseResult("r", bytes.NewReader(b)); err != nil {
 			t.Fatalf("folded result does not read back: %v", err)
 		}
 	})
@@ -346,11 +346,7 @@ func completed[T any](t require.TestingT, v *T) *T {
 
 // parseJournal is the records of a journal and the warning about a torn last line.
 func parseJournal(r io.Reader, name string) ([]Record, *Warning, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	j, err := readJournal(data, name)
+	j, err := readJournal(r, name)
 	for _, w := range j.warnings {
 		if strings.Contains(w.Text, "incomplete") {
 			return j.records, &w, err

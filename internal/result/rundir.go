@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -31,8 +30,12 @@ const (
 // writtenFiles are the files that [RunDir.WriteFile] writes.
 var writtenFiles = []string{PlanFile, ResultFile, SummaryFile, ReportFile}
 
-// maxFile is the largest file of a run folder that is read, in bytes.
-const maxFile = 1 << 30
+// The largest files of a run folder that are read, in bytes. No file is read as
+// a whole but for the plan, which has a limit of its own.
+const (
+	maxFile    = 1 << 30
+	maxSummary = 64 << 20
+)
 
 // RunDir is an open run folder. It opens only regular files in it: a link or
 // FIFO in their place is an error. Append, Flush and Sync may be called from
@@ -142,7 +145,7 @@ func (d *RunDir) resume() error {
 	if err := d.lock(f); err != nil {
 		return err
 	}
-	j, data, err := d.readJournal()
+	j, err := d.readJournal()
 	switch {
 	case err != nil:
 		return err
@@ -162,12 +165,16 @@ func (d *RunDir) resume() error {
 	if fi, err := d.dir.Lstat(markerFile); err != nil || !OwnedByUs(fi) {
 		return fmt.Errorf("the folder belongs to another user: %w", ErrNotRun)
 	}
-	if j.whole < int64(len(data)) {
+	if j.torn > 0 {
 		if err := f.Truncate(j.whole); err != nil {
 			return fmt.Errorf("cutting off the torn line: %w", withoutPath(err))
 		}
 	}
-	d.writer = newWriter(f, d.Path(), data[:j.whole], len(j.records), !run.Identify)
+	earlier := make([]byte, j.whole)
+	if _, err := f.ReadAt(earlier, 0); err != nil {
+		return withoutPath(err)
+	}
+	d.writer = newWriter(f, d.Path(), earlier, len(j.records), !run.Identify)
 	return d.removeTemporary()
 }
 
@@ -215,20 +222,22 @@ func (d *RunDir) Close() error {
 // Journal reads all whole records of the file. It omits a torn last line, with
 // a warning in [RunDir.Warnings].
 func (d *RunDir) Journal() ([]Record, error) {
-	j, _, err := d.readJournal()
+	j, err := d.readJournal()
 	return j.records, err
 }
 
 // readJournal reads the journal, and adds its warnings to those of the folder.
-func (d *RunDir) readJournal() (j journal, data []byte, err error) {
-	if data, err = d.ReadFile(JournalFile, maxFile); err != nil {
-		return j, nil, err
+func (d *RunDir) readJournal() (j journal, err error) {
+	f, err := d.open(JournalFile, maxFile)
+	if err != nil {
+		return j, err
 	}
-	j, err = readJournal(data, JournalFile)
+	defer f.Close()
+	j, err = readJournal(io.NewSectionReader(f, 0, maxFile), JournalFile)
 	for _, w := range j.warnings {
 		d.warnings = appendNew(d.warnings, w)
 	}
-	return j, data, err
+	return j, err
 }
 
 // State replays the journal: which cases have ended, the pause, the sessions
@@ -257,6 +266,15 @@ func (d *RunDir) Fold() (*Result, error) {
 // Warnings are about the folder itself: a torn line, no checksums, no locks.
 func (d *RunDir) Warnings() []Warning { return slices.Clone(d.warnings) }
 
+// open opens a file of the folder that has at most limit bytes.
+func (d *RunDir) open(name string, limit int64) (*hostio.File, error) {
+	f, _, err := d.dir.OpenSmall(name, limit)
+	if err != nil {
+		return nil, &Error{Doing: "reading", File: name, Err: withoutPath(err)}
+	}
+	return f, nil
+}
+
 // ReadFile reads a file of the folder that has at most limit bytes.
 func (d *RunDir) ReadFile(name string, limit int64) ([]byte, error) {
 	data, err := d.dir.ReadFile(name, limit)
@@ -274,8 +292,12 @@ func (d *RunDir) WriteFile(name string, data []byte) error {
 	if !slices.Contains(writtenFiles, name) {
 		return fmt.Errorf("writing %q: not a file of a run folder", name)
 	}
-	if old, err := d.ReadFile(name, int64(len(data))); err == nil && bytes.Equal(old, data) {
+	if old, err := d.digest(name, int64(len(data))); err == nil && old == digestOf(data) {
 		return nil
+	}
+	if fi, err := d.dir.Lstat(name); err == nil && fi.IsDir() {
+		return &Error{Doing: "writing", File: name, Err: errors.New("there is a folder of that name"),
+			Hint: "move the folder away"}
 	}
 	if err := d.dir.WriteFileAtomic(name, data, 0o644); err != nil {
 		return &Error{Doing: "writing", File: name, Err: withoutPath(err)}
@@ -370,11 +392,7 @@ func FollowRun(dir string) (*Follower, error) {
 // that is not complete yet is read by a later call.
 func (f *Follower) Poll() (more bool, err error) {
 	known := len(f.journal.records)
-	data, err := io.ReadAll(io.NewSectionReader(f.file, f.journal.whole, maxFile))
-	if err != nil {
-		return false, &Error{Doing: "reading journal", File: JournalFile, Err: withoutPath(err)}
-	}
-	err = f.journal.read(data, JournalFile)
+	err = f.journal.read(io.NewSectionReader(f.file, f.journal.whole, maxFile), JournalFile)
 	return len(f.journal.records) > known, err
 }
 

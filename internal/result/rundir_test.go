@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -301,4 +302,40 @@ func TestWriteFileLeavesWhatIsThere(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, other, string(text))
 	}
+}
+
+// What is read of a file with a large hole is what is in it, not the hole.
+func TestHolesTakeNoMemory(t *testing.T) {
+	const hole = 200 << 20
+	dir := endedRun(t, true)
+	writeResult(t, dir, &Result{Schema: SchemaVersion, Run: "r-1", Status: Done})
+	d, err := OpenRun(dir)
+	require.NoError(t, err)
+	whole, err := d.Journal()
+	require.NoError(t, err)
+	for _, name := range []string{JournalFile, ResultFile, SummaryFile} {
+		require.NoError(t, os.Truncate(filepath.Join(dir, name), hole))
+	}
+	allocated := func(do func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	assert.Less(t, allocated(func() {
+		recs, err := d.Journal()
+		require.NoError(t, err)
+		assert.Equal(t, whole, recs, "the hole is a torn last line")
+		require.NotEmpty(t, d.Warnings())
+		follower, err := FollowRun(dir)
+		require.NoError(t, err)
+		_, err = follower.Poll()
+		require.NoError(t, err)
+		assert.Equal(t, whole, follower.Records())
+		require.NoError(t, follower.Close())
+		_, err = ReadSummary(dir)
+		require.ErrorContains(t, err, "invalid character '\\x00'")
+	}), uint64(16<<20))
+	require.NoError(t, d.Close())
 }

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -151,7 +152,7 @@ func goldenResult() *Result {
 	if err != nil {
 		panic(err)
 	}
-	r, err := ParseResult("result.json", b)
+	r, err := ParseResult("result.json", bytes.NewReader(b))
 	if err != nil {
 		panic(err)
 	}

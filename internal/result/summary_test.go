@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func TestSummaryIsTheResultCutDown(t *testing.T) {
 		require.NoError(t, d.WriteResult(r))
 		b, err := os.ReadFile(filepath.Join(dir, ResultFile))
 		require.NoError(t, err)
-		want, err := ParseResult("", b)
+		want, err := ParseResult("", bytes.NewReader(b))
 		require.NoError(t, err)
 		require.FileExists(t, filepath.Join(dir, SummaryFile))
 		check := func() {
@@ -319,4 +320,40 @@ func BenchmarkReadSummary(b *testing.B) {
 		_, err := ReadSummary(dir)
 		require.NoError(b, err)
 	}
+}
+
+// A list reads no journal while summary.json is the newest file, and compares digests where it is not.
+func TestCurrentSummary(t *testing.T) {
+	dir := endedRun(t, true)
+	d, err := OpenRun(dir)
+	require.NoError(t, err)
+	sources, err := d.Sources()
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	assert.Nil(t, CurrentSummary(dir), "there is none")
+	writeResult(t, dir, &Result{Schema: SchemaVersion, Run: "r-1", Status: Done, Sources: sources})
+	at := func(name string, seconds int64) {
+		require.NoError(t, os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Unix(seconds, 0)))
+	}
+	all := []string{PlanFile, JournalFile, ResultFile}
+	for _, changed := range append(all, "") {
+		for _, name := range all {
+			at(name, 100)
+		}
+		for _, own := range []int64{99, 100, 101} {
+			at(SummaryFile, own)
+			require.NotNil(t, CurrentSummary(dir), "nothing has changed")
+		}
+		if changed == "" {
+			continue
+		}
+		before := contentsOf(t, filepath.Join(dir, changed))
+		write(t, dir, changed, before+" ")
+		at(changed, 101)
+		assert.Nil(t, CurrentSummary(dir), changed)
+		write(t, dir, changed, before)
+	}
+	write(t, dir, SummaryFile, "{")
+	assert.Nil(t, CurrentSummary(dir))
+	assert.Nil(t, CurrentSummary(filepath.Join(dir, "missing")))
 }

@@ -46,3 +46,19 @@ func TestCleanRemovesWhatAKilledProbeLeft(t *testing.T) {
 	require.NoError(t, runner.Clean(t.Context(), state, runner.CleanOptions{}, &said))
 	assert.Equal(t, "no leftovers found\n", said.String())
 }
+
+// Clean keeps the entry of sessions, of which some have not started, as long as their folder is there.
+func TestCleanKeepsSessionsThatGoOn(t *testing.T) {
+	c := lived(t, life)
+	c.Out = t.TempDir()
+	c.Inputs = map[string]string{"in": "/in"}
+	id, err := runner.RegisterSessions(c, c.Out)
+	require.NoError(t, err)
+	clean := func() map[string]string {
+		require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.CleanOptions{}, new(strings.Builder)))
+		return runner.InputsOf(c.StateDir, id)
+	}
+	assert.Equal(t, "/in", clean()["in"])
+	require.NoError(t, os.Remove(c.Out))
+	assert.Empty(t, clean())
+}

@@ -25,9 +25,9 @@ import (
 // that the user need not name again, and clean, which finds images of runs that
 // were killed.
 
-// registryFolder contains one JSON file per registered run, below the state
+// RegistryFolder contains one JSON file per registered run, below the state
 // folder.
-const registryFolder = "runs"
+const RegistryFolder = "runs"
 
 // maxEntry bounds a file of the registry in bytes.
 const maxEntry = 1 << 20
@@ -42,10 +42,47 @@ type entry struct {
 	Backing map[string]string `json:"backing,omitempty"`
 	Former  []string          `json:"former,omitempty"` // folders that earlier sessions used as places
 	Inputs  map[string]string `json:"inputs,omitempty"` // files of the user, by name
+	// Sessions marks the entry of all sessions of a command. No images are
+	// where it says; it is for sessions that have not started yet.
+	Sessions bool `json:"sessions,omitempty"`
+}
+
+// newEntry is the entry of a run with the places and inputs of c.
+func newEntry(c Config, id, folder string) entry {
+	e := entry{Run: id, Folder: Absolute(folder), Places: map[string]string{}, Inputs: map[string]string{},
+		Backing: map[string]string{}}
+	for name, path := range c.Inputs {
+		e.Inputs[name] = Absolute(path)
+	}
+	for _, p := range allPlaces(c) {
+		e.Places[p.Name] = Absolute(p.Path)
+		if p.Backing != "" {
+			e.Backing[p.Name] = Absolute(p.Backing)
+		}
+	}
+	return e
+}
+
+// RegisterSessions registers the places and inputs of sessions below folder,
+// which [Unregister] undoes, and returns their id.
+func RegisterSessions(c Config, folder string) (id string, err error) {
+	id = newID(c.Clock.Wall())
+	e := newEntry(c, id, folder)
+	e.Sessions = true
+	return id, writeEntry(c.StateDir, e)
+}
+
+// InputsOf are the registered inputs of a run or of sessions, by name.
+func InputsOf(stateDir, id string) map[string]string {
+	e, _ := readEntry(stateDir, id)
+	return e.Inputs
 }
 
 // folders are the places by name, then those of earlier sessions.
 func (e entry) folders() (out []Place) {
+	if e.Sessions {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(e.Places)) {
 		out = append(out, Place{Name: name, Path: e.Places[name]})
 	}
@@ -66,10 +103,10 @@ func (e entry) mayContainImages(at Place) bool {
 }
 
 // writeEntry replaces the entry of a run atomically: a killed run leaves the
-// old entry or the new one, and perhaps a temporary file, which [unregister]
+// old entry or the new one, and perhaps a temporary file, which [Unregister]
 // removes.
 func writeEntry(stateDir string, e entry) error {
-	dir := filepath.Join(stateDir, registryFolder)
+	dir := filepath.Join(stateDir, RegistryFolder)
 	err := os.MkdirAll(dir, 0o700)
 	var d *hostio.Dir
 	if err == nil {
@@ -94,14 +131,14 @@ func readEntry(stateDir, id string) (e entry, err error) {
 	if err := result.SafeName(id); err != nil || stateDir == "" {
 		return e, cmp.Or(err, fs.ErrNotExist)
 	}
-	dir, err := hostio.OpenDir(filepath.Join(stateDir, registryFolder))
+	dir, err := hostio.OpenDir(filepath.Join(stateDir, RegistryFolder))
 	if err != nil {
 		return e, err
 	}
 	defer dir.Close()
 	text, err := dir.ReadFile(id+".json", maxEntry)
 	if err == nil && (json.Unmarshal(text, &e) != nil || e.Run != id) {
-		err = errors.New("it is damaged; remove it by hand")
+		err = errors.New("it is damaged; dmgbench clean --forget " + id + " removes it")
 	}
 	return e, err
 }
@@ -109,7 +146,7 @@ func readEntry(stateDir, id string) (e entry, err error) {
 // readEntries reads the entries of all registered runs, in the order of their
 // ids. With an error it returns those that can be read.
 func readEntries(stateDir string) (all []entry, err error) {
-	list, err := os.ReadDir(filepath.Join(stateDir, registryFolder))
+	list, err := os.ReadDir(filepath.Join(stateDir, RegistryFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -124,11 +161,11 @@ func readEntries(stateDir string) (all []entry, err error) {
 	return all, err
 }
 
-// unregister removes the entry of a run, and what is left of entries that were
+// Unregister removes the entry of a run, and what is left of entries that were
 // being written when the run was killed. What cannot be removed is removed by
 // the next clean.
-func unregister(stateDir, id string) {
-	name := filepath.Join(stateDir, registryFolder, id+".json")
+func Unregister(stateDir, id string) {
+	name := filepath.Join(stateDir, RegistryFolder, id+".json")
 	left, _ := filepath.Glob(filepath.Join(filepath.Dir(name), "."+id+".json.tmp-*"))
 	for _, path := range append(left, name) {
 		_ = os.Remove(path)
@@ -142,7 +179,7 @@ func unregisterEnded(stateDir, id string) {
 	e, err := readEntry(stateDir, id)
 	isMissing := stateDir != "" && errors.Is(err, fs.ErrNotExist)
 	if isMissing || err == nil && !slices.ContainsFunc(e.folders(), e.mayContainImages) {
-		unregister(stateDir, id)
+		Unregister(stateDir, id)
 	}
 }
 
@@ -173,6 +210,8 @@ type Leftover struct {
 	Ended   bool     // the run has ended and kept its images
 	Paused  bool     // the run waits for its user
 	Resumes bool     // the run can be resumed
+	Killed  bool     // its last session has no end
+	Reason  string   // why its last session ended, if that has one
 }
 
 // Leftovers lists the registered runs that left images, in the order of their
@@ -192,7 +231,10 @@ func Leftovers(stateDir string) (all []Leftover) {
 		}
 		if d, err := result.OpenRun(l.Folder); err == nil {
 			if s, err := d.State(); err == nil && s.Run.ID == e.Run {
-				l.Ended, l.Paused, l.Resumes = s.Ended != nil, s.Paused != nil, s.Ended == nil
+				l.Ended, l.Paused, l.Resumes, l.Killed = s.Ended != nil, s.Paused != nil, s.Ended == nil, true
+				if n := len(s.Sessions); n > 0 {
+					l.Killed, l.Reason = s.Sessions[n-1].End == result.Lost, s.Sessions[n-1].Reason
+				}
 			}
 			d.Close()
 		}
@@ -292,6 +334,9 @@ func Clean(ctx context.Context, stateDir string, o CleanOptions, w io.Writer) er
 // it.
 func (c *cleaner) cleanRun(ctx context.Context, e entry) error {
 	id, keepEntry := e.Run, false // the run can be resumed, or may have images elsewhere
+	if _, err := os.Stat(e.Folder); e.Sessions && err == nil {
+		return nil // the other sessions need it
+	}
 	run, err := lockRun(ctx, c.Clock, e.Folder, nil)
 	switch {
 	case errors.Is(err, result.ErrBusy):
@@ -309,20 +354,42 @@ func (c *cleaner) cleanRun(ctx context.Context, e entry) error {
 		if _, err := os.Stat(at.Path); errors.Is(err, fs.ErrNotExist) {
 			if at.Path != e.Folder { // a disk that is not attached now may contain images
 				keepEntry = true
-				fmt.Fprintf(c, "%s: %s does not exist now; if it is gone for good, remove the entry %s.json\n",
+				fmt.Fprintf(c, "%s: %s does not exist now; if it is gone for good: dmgbench clean --forget %s\n",
 					id, at.title(e.Folder), id)
 			}
 			continue
 		}
 		if err := c.cleanFolder(ctx, at, e); err != nil {
-			errs = append(errs, fmt.Errorf("cleaning run %q: %w", id, err))
+			errs = append(errs, &result.Error{Doing: "cleaning run", File: id, Err: err,
+				Hint: "if none of it is left to delete: dmgbench clean --forget " + id})
 		}
 	}
 	if err := errors.Join(errs...); err != nil || keepEntry {
 		return err
 	}
-	unregister(c.stateDir, id)
+	Unregister(c.stateDir, id)
 	return nil
+}
+
+// Forget removes the entry of a run from the registry, unless a process is
+// measuring the run. It returns the folders in which images of the run may be,
+// which stay.
+func Forget(stateDir, id string) (folders []string, err error) {
+	if err := result.SafeName(id); err != nil {
+		return nil, err
+	}
+	e, _ := readEntry(stateDir, id) // also a damaged entry can be removed
+	if result.Running(e.Folder) {
+		return nil, fmt.Errorf("forgetting run %q: %w", id, result.ErrBusy)
+	}
+	if err := os.Remove(filepath.Join(stateDir, RegistryFolder, id+".json")); err != nil {
+		return nil, fmt.Errorf("forgetting run %q: %w", id, hostio.WithoutPath(err))
+	}
+	Unregister(stateDir, id)
+	for _, at := range e.folders() {
+		folders = append(folders, filepath.Join(at.Path, workFolderName(id)))
+	}
+	return folders, nil
 }
 
 // cleanFolder detaches the images in the work folder of a run and removes it, if it
@@ -370,7 +437,7 @@ func WithProbeFolder(stateDir string, at time.Time, probe func(*hostio.Dir) erro
 		return err
 	}
 	if err = errors.Join(probe(f.dir), f.remove(id)); err == nil {
-		unregister(stateDir, id)
+		Unregister(stateDir, id)
 	}
 	return err
 }

@@ -468,17 +468,7 @@ func (r *run) register() error {
 	if r.c.StateDir == "" {
 		return nil
 	}
-	e := entry{Run: r.id, Folder: Absolute(r.dir.Path()), Places: map[string]string{}, Inputs: map[string]string{},
-		Backing: map[string]string{}}
-	for name, path := range r.c.Inputs {
-		e.Inputs[name] = Absolute(path)
-	}
-	for _, p := range allPlaces(r.c) {
-		e.Places[p.Name] = Absolute(p.Path)
-		if p.Backing != "" {
-			e.Backing[p.Name] = Absolute(p.Backing)
-		}
-	}
+	e := newEntry(r.c, r.id, r.dir.Path())
 	before, _ := readEntry(r.c.StateDir, r.id) // without one there are no former folders
 	for _, p := range before.folders() {
 		isPlace := slices.ContainsFunc(e.folders(), func(q Place) bool { return q.Path == p.Path })

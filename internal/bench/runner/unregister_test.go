@@ -12,7 +12,7 @@ import (
 // A temporary file without an entry, of a run that was killed while it wrote its first one, is removed with the run's end.
 func TestUnregisterWithoutAnEntry(t *testing.T) {
 	state := t.TempDir()
-	dir := filepath.Join(state, registryFolder)
+	dir := filepath.Join(state, RegistryFolder)
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	for _, name := range []string{".a.json.tmp-X", ".b.json.tmp-X", "b.json"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))

@@ -419,7 +419,7 @@ func FuzzWrite(f *testing.F) {
 	f.Add([]byte(`{"schema":1,"cases":[{"status":"done","steps":[{"span":{}},{"stream":{"ratio":1e308}}]}]}`))
 	f.Add([]byte(`{"schema":1,"sessions":null,"tables":[{"cells":[[{}],[{}]],"rows":[{}],"columns":[]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := result.ParseResult("r", data)
+		r, err := result.ParseResult("r", bytes.NewReader(data))
 		if err != nil {
 			return
 		}

@@ -172,11 +172,16 @@ func (rd *Reader) current(path string, read func(dir string) (*result.Result, er
 	if _, r, err = Analyze(path); err != nil {
 		return nil, err
 	}
+	rd.tellOutdated(path)
+	return r, nil
+}
+
+// tellOutdated calls Outdated once for each folder.
+func (rd *Reader) tellOutdated(path string) {
 	if !slices.Contains(rd.outdated, path) && rd.Outdated != nil {
 		rd.Outdated(path)
 	}
 	rd.outdated = append(rd.outdated, path)
-	return r, nil
 }
 
 // Pool analyzes several runs of one plan together, in the order of their start

@@ -2,25 +2,81 @@ package runfolders
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
 
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/pipeline"
 )
 
 const hintRuns = "give the folder that contains run folders, such as runs"
 
-// walk calls read for every run folder below dir, in the order of their paths.
-// unread names the folders that could not be read, with the reason. The content
-// of a run folder is not searched: it may hold images with many bands. Links are
-// not followed, except dir itself; root is the folder that it leads to.
-func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T, unread []string, err error) {
-	root, err := filepath.EvalSymlinks(dir)
-	visit := func(path string, e fs.DirEntry, err error) error {
+// walk calls read for every run folder below dir, by several workers, and
+// returns the runs in the order of their paths. unread names the folders that
+// could not be read, with the reason. root is the folder that dir leads to.
+func walk[T any](rd *Reader, dir string, read func(rd *Reader, root, path string) (T, error),
+) (runs []T, unread []string, err error) {
+	root, list, err := findRuns(dir)
+	if err != nil {
+		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: hostio.WithoutPath(err), Hint: hintRuns}
+	}
+	type job struct {
+		found
+		run T
+		rd  Reader // of this folder alone
+	}
+	workers := runtime.GOMAXPROCS(0)
+	err = pipeline.Run(context.Background(), workers, make([]job, 4*workers), func(submit func(func(*job)) bool) {
+		for _, f := range list {
+			submit(func(j *job) { *j = job{found: f} })
+		}
+	}, func(j *job) (err error) {
+		if j.reason != "" {
+			return nil
+		}
+		if j.run, err = read(&j.rd, root, j.path); err != nil {
+			j.reason = err.Error()
+		}
+		return nil
+	}, func(j *job) error {
+		for _, path := range j.rd.outdated {
+			rd.tellOutdated(path)
+		}
+		if j.reason == "" {
+			runs = append(runs, j.run)
+			return nil
+		}
+		unread = append(unread, slashPath(root, j.path)+": "+j.reason)
+		return nil
+	})
+	return runs, unread, err
+}
+
+// found is a run folder, or what cannot be read.
+type found struct {
+	path   string
+	reason string // why it cannot be read
+}
+
+// findRuns lists the run folders below dir in the order of their paths. The
+// content of a run folder is not searched: it may hold images with many bands.
+// Links are not followed, except dir itself; root is the folder that it leads
+// to.
+func findRuns(dir string) (root string, list []found, err error) {
+	root, err = filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if path == root && err == nil && !e.IsDir() {
 			err = errors.New("not a folder")
 		}
@@ -34,30 +90,16 @@ func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T,
 			reason = "a link to a run, and links are not followed"
 		case e.IsDir() && err != nil:
 			reason = fmt.Sprintf("reading folder: %v", hostio.WithoutPath(err))
-		case e.IsDir() && holds:
-			run, err := read(root, path)
-			if err == nil {
-				runs = append(runs, run)
-				return fs.SkipDir
-			}
-			reason = err.Error()
-		}
-		if reason == "" {
+		case !e.IsDir() || !holds:
 			return nil
 		}
-		unread = append(unread, slashPath(root, path)+": "+reason)
+		list = append(list, found{path, reason})
 		if !e.IsDir() {
 			return nil
 		}
 		return fs.SkipDir
-	}
-	if err == nil {
-		err = filepath.WalkDir(root, visit)
-	}
-	if err != nil {
-		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: hostio.WithoutPath(err), Hint: hintRuns}
-	}
-	return runs, unread, nil
+	})
+	return root, list, err
 }
 
 // Folders lists the run folders of one argument: the path itself, or the runs
@@ -84,6 +126,88 @@ func Folders(path string) (out []string) {
 func HasRuns(path string) bool {
 	holds, err := holdsRun(Folders(path)[0])
 	return holds || err != nil
+}
+
+// SessionsFile marks the folder of run --sessions and contains [Sessions].
+const SessionsFile = ".dmgbench-sessions"
+
+// Sessions are what run --sessions was asked for.
+type Sessions struct {
+	Schema int           `json:"schema"`
+	ID     string        `json:"id"` // of their places in the registry of runs
+	Count  int           `json:"sessions"`
+	Pause  time.Duration `json:"pause_ns"` // between two of them
+}
+
+// MaxSessions is the most sessions of one command, also in a file of somebody
+// else.
+const MaxSessions = 10_000
+
+// Folders are the run folders of the sessions below dir. Names sort in the order
+// of numbers.
+func (s Sessions) Folders(dir string) (all []string) {
+	for n := range s.Count {
+		all = append(all, filepath.Join(dir, fmt.Sprintf("%0*d", len(fmt.Sprint(s.Count)), n+1)))
+	}
+	return all
+}
+
+// Write makes the folder dir and the file in it, unless a session is there
+// already.
+func (s Sessions) Write(dir string) error {
+	if _, err := os.Lstat(s.Folders(dir)[0]); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	d, err := hostio.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	text, _ := json.Marshal(s) // strings and numbers never fail
+	return d.WriteFileAtomic(SessionsFile, append(text, '\n'), 0o644)
+}
+
+// ReadSessions reads the file of [Sessions.Write]; nil if the folder has none.
+func ReadSessions(dir string) (*Sessions, error) {
+	d, err := hostio.OpenDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	text, err := d.ReadFile(SessionsFile, 4096)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s Sessions
+	if json.Unmarshal(text, &s) != nil || s.Schema != result.SchemaVersion || s.Count < 1 || s.Count > MaxSessions ||
+		s.Pause < 0 || result.SafeName(s.ID) != nil {
+		return nil, &result.Error{Doing: "reading sessions", File: filepath.Join(dir, SessionsFile),
+			Err: errors.New("it is damaged"), Hint: "resume its run folders one by one"}
+	}
+	return &s, nil
+}
+
+// Newest is the run folder whose journal was written last: of these, or of those
+// in them.
+func Newest(paths []string) string {
+	written := func(dir string) time.Time {
+		fi, err := os.Stat(filepath.Join(dir, result.JournalFile))
+		if err != nil {
+			return time.Time{} // opening it reports why, if there is no other
+		}
+		return fi.ModTime()
+	}
+	var dirs []string
+	for _, path := range paths {
+		dirs = append(dirs, Folders(path)...)
+	}
+	return slices.MaxFunc(dirs, func(a, b string) int { return written(a).Compare(written(b)) })
 }
 
 // holdsRun reports whether a folder is a run folder: it has a result or a

@@ -37,6 +37,10 @@ type Run struct {
 	Headline   *Headline      `json:"headline"` // null if no rate was measured
 	Baseline   bool           `json:"baseline"`
 	Pooled     int            `json:"pooled,omitempty"` // number of runs that the result was pooled from
+	Quantity   *Headline      `json:"quantity"`         // in place of a headline; null if nothing was measured
+	End        string         `json:"end"`              // how the last session ended, see [result.Session]
+	RoundsDone int            `json:"case_rounds_done"` // of a run that has not ended
+	RoundsOf   int            `json:"case_rounds"`      // that such a run will have, as far as that is known
 
 	Path   string         `json:"-"` // of the run folder
 	Result *result.Result `json:"-"` // only with headlines, see [Reader.List]
@@ -44,21 +48,23 @@ type Run struct {
 }
 
 // Headline is the first rate of the first image, the one number that identifies
-// a run in a list.
+// a run in a list, or its first number of another unit.
 type Headline struct {
-	Case  string   `json:"case"`
-	Phase string   `json:"phase"`
-	Op    string   `json:"op"`
-	Value float64  `json:"value"` // B/s
-	Low   *float64 `json:"ci_low"`
-	High  *float64 `json:"ci_high"`
+	Case   string   `json:"case"`
+	Phase  string   `json:"phase"`
+	Op     string   `json:"op"`
+	Value  float64  `json:"value"`
+	Unit   string   `json:"unit"` // B/s of a headline
+	Low    *float64 `json:"ci_low"`
+	High   *float64 `json:"ci_high"`
+	Native bool     `json:"-"` // the case is the native folder
 }
 
 // List reads the runs below a folder, newest first; unread names the folders
 // that cannot be read, with the reason. With headlines each run keeps the part
 // of its result that [Reader.History] needs.
 func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string, err error) {
-	list, unread, err = walk(dir, func(root, path string) (Run, error) {
+	list, unread, err = walk(rd, dir, func(rd *Reader, root, path string) (Run, error) {
 		r, err := rd.listed(path, headlines)
 		if err != nil {
 			return Run{}, err
@@ -81,6 +87,9 @@ func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string,
 // journals are, without estimates; headlines need an analysis, and fall back to
 // the journal where the plan of an unfinished run is lost.
 func (rd *Reader) listed(path string, headlines bool) (*result.Result, error) {
+	if r := result.CurrentSummary(path); r != nil {
+		return r, nil
+	}
 	if headlines {
 		if r, err := rd.read(path, result.ReadSummary); err == nil {
 			// The runs of a page may be a thousand, and steps hold the samples,
@@ -91,6 +100,9 @@ func (rd *Reader) listed(path string, headlines bool) (*result.Result, error) {
 			return r, nil
 		}
 	}
+	if !isFile(filepath.Join(path, result.ResultFile)) {
+		return result.ReadSummary(path)
+	}
 	return rd.current(path, result.ReadSummary)
 }
 
@@ -99,15 +111,30 @@ func (rd *Reader) listed(path string, headlines bool) (*result.Result, error) {
 func newRun(r *result.Result) Run {
 	run := Run{Run: r.Run, Plan: r.Plan.Name, Title: r.Plan.Title, Digest: r.Plan.Digest, Status: r.Status,
 		Sessions: len(r.Sessions), Rounds: r.Rounds, Departures: len(r.Departures), Pooled: len(r.Runs),
-		Cases: map[string]int{}, Verdicts: map[string]int{}, Headline: findHeadline(r)}
+		Cases: map[string]int{}, Verdicts: map[string]int{}, Headline: findHeadline(r, "B/s")}
+	for _, unit := range []string{"1/s", "s"} {
+		if run.Headline == nil && run.Quantity == nil {
+			run.Quantity = findHeadline(r, unit)
+		}
+	}
 	for _, c := range r.Cases {
-		run.Cases[c.Status]++
+		run.Cases[strings.ReplaceAll(r.DisplayStatus(&c), " ", "_")]++
+		if r.Status != result.Unfinished || c.Status == result.Skipped {
+			continue
+		}
+		run.RoundsOf += r.Rounds
+		for _, round := range c.Rounds {
+			if round.Status == result.Done {
+				run.RoundsDone++
+			}
+		}
 	}
 	for _, c := range r.Claims {
 		run.Verdicts[c.Verdict]++
 	}
 	if n := len(r.Sessions); n > 0 {
 		first, host := r.Sessions[0], r.Sessions[0].Host
+		run.End = r.Sessions[n-1].End
 		run.Started, run.Finished = first.Started.UTC(), r.Sessions[n-1].Finished.UTC()
 		run.Engine, run.EngineName = first.Engine.Title, first.Engine.Name
 		run.System = strings.Join(strings.Fields(host.OS+" "+host.OSVersion+" "+host.OSBuild), " ")
@@ -116,20 +143,21 @@ func newRun(r *result.Result) Run {
 	return run
 }
 
-// findHeadline prefers the rate of an image to that of a native folder; nil if
-// no rate was measured.
-func findHeadline(r *result.Result) (headline *Headline) {
+// findHeadline is the first number of this unit; it prefers that of an image to
+// that of a native folder. nil if none was measured.
+func findHeadline(r *result.Result, unit string) (headline *Headline) {
 	native := map[string]bool{} // by case
 	for _, c := range r.Cases {
 		native[c.ID] = c.Baseline
 	}
 	for _, s := range r.Summaries {
-		isRate := func(e result.Estimate) bool { return e.Name == s.Headline && e.Unit == "B/s" }
-		i := slices.IndexFunc(s.Estimates, isRate)
-		if i < 0 || headline != nil && (native[s.Case] || !native[headline.Case]) {
+		is := func(e result.Estimate) bool { return e.Name == s.Headline && e.Unit == unit }
+		i := slices.IndexFunc(s.Estimates, is)
+		if i < 0 || headline != nil && (native[s.Case] || !headline.Native) {
 			continue
 		}
-		headline = &Headline{Case: s.Case, Phase: s.Phase, Op: s.Op, Value: s.Estimates[i].Value}
+		headline = &Headline{Case: s.Case, Phase: s.Phase, Op: s.Op, Value: s.Estimates[i].Value, Unit: unit,
+			Native: native[s.Case]}
 		if ci := s.Estimates[i].CI; ci != nil {
 			headline.Low, headline.High = &ci.Low, &ci.High
 		}
@@ -173,14 +201,12 @@ func reportLink(root, run string) string {
 // included. Runs that cannot be read are listed as left out; an error is that
 // none can be.
 func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
-	paths := map[string]string{}
-	list, unread, err := walk(dir, func(root, path string) (analysis.HistoryRun, error) {
+	list, unread, err := walk(rd, dir, func(rd *Reader, root, path string) (analysis.HistoryRun, error) {
 		r, err := rd.read(path, result.ReadSummary)
 		if err != nil {
 			return analysis.HistoryRun{}, err
 		}
 		r.Cases, r.Summaries = nil, nil // those of a thousand runs are many; runs that are pooled are read again
-		paths[slashPath(root, path)] = path
 		return analysis.HistoryRun{Result: r, Name: slashPath(root, path), Path: reportLink(root, path)}, nil
 	})
 	if err != nil {
@@ -190,7 +216,26 @@ func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 		err := fmt.Errorf("no readable run found below it%s", strings.Join(append([]string{""}, unread...), "; "))
 		return nil, &result.Error{Doing: "reading folder", File: dir, Err: err, Hint: hintRuns}
 	}
+	paths := map[string]string{} // by name; walk reads several at once
+	for _, run := range list {
+		paths[run.Name] = filepath.Join(dir, filepath.FromSlash(run.Name))
+	}
 	l := analysis.NewLedger(list, rd.inFull(paths))
 	l.LeftOut = append(l.LeftOut, unread...)
 	return l, nil
+}
+
+// Prunable are the runs that have ended, except the newest keep of each plan.
+// Baselines are neither deleted nor counted. runs are newest first.
+func Prunable(runs []Run, keep int) (old []Run) {
+	seen := map[string]int{}
+	for _, r := range runs {
+		if r.Baseline || r.Pooled > 0 || r.Status == result.Unfinished {
+			continue
+		}
+		if seen[r.Plan]++; seen[r.Plan] > keep {
+			old = append(old, r)
+		}
+	}
+	return old
 }

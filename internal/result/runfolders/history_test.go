@@ -56,7 +56,7 @@ func TestWalk(t *testing.T) {
 	linked := filepath.Join(t.TempDir(), "runs")
 	require.NoError(t, os.Symlink(dir, linked))
 	for _, at := range []string{dir, linked} {
-		got, unread, err := walk(at, func(_, path string) (string, error) {
+		got, unread, err := walk(&Reader{}, at, func(_ *Reader, _, path string) (string, error) {
 			if path == want[7] {
 				return "", errors.New("torn")
 			}
@@ -66,7 +66,7 @@ func TestWalk(t *testing.T) {
 		assert.Equal(t, slices.Delete(slices.Clone(want), 7, 8), got)
 		assert.Equal(t, []string{"07/run: torn", "link: a link to a run, and links are not followed"}, unread)
 	}
-	_, _, err = walk(filepath.Join(want[0], result.JournalFile), func(_, _ string) (int, error) { return 0, nil })
+	_, _, err = walk(&Reader{}, filepath.Join(want[0], result.JournalFile), func(*Reader, string, string) (int, error) { return 0, nil })
 	assert.ErrorContains(t, err, "not a folder")
 }
 

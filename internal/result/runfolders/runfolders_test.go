@@ -322,7 +322,7 @@ func TestHeadlineIsTheFirstRateOfAnImage(t *testing.T) {
 		{[]result.Summary{rate("native", 5), seconds, rate("image", 7), rate("other", 8)}, 7},
 		{[]result.Summary{rate("image", 7), rate("native", 5)}, 7},
 	} {
-		h := findHeadline(&result.Result{Cases: cases, Summaries: c.list})
+		h := findHeadline(&result.Result{Cases: cases, Summaries: c.list}, "B/s")
 		if c.want == 0 {
 			assert.Nil(t, h)
 			continue

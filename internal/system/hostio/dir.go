@@ -456,22 +456,33 @@ func (d *Dir) WriteFileAtomic(name string, data []byte, perm fs.FileMode) error 
 	return home.Sync()
 }
 
+// OpenSmall opens a file to read it, and returns its size. It returns
+// [ErrTooLarge] if the file has more than limit bytes.
+func (d *Dir) OpenSmall(name string, limit int64) (*File, int64, error) {
+	f, err := d.Open(name, OpenOptions{})
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && st.Size > limit {
+		err = d.wrapErr("reading", name, fmt.Errorf("%w of %d bytes: it has %d", ErrTooLarge, limit, st.Size))
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, st.Size, nil
+}
+
 // ReadFile reads a whole file. It returns [ErrTooLarge] if the file has more than
 // limit bytes.
 func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
-	f, err := d.Open(name, OpenOptions{})
+	f, size, err := d.OpenSmall(name, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if st.Size > limit {
-		return nil, d.wrapErr("reading", name, fmt.Errorf("%w of %d bytes: it has %d", ErrTooLarge, limit, st.Size))
-	}
-	data := make([]byte, st.Size)
+	data := make([]byte, size)
 	n, err := f.ReadAt(data, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
