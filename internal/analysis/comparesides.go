@@ -27,7 +27,7 @@ type comparer struct {
 	// Keys that case ids are without: those, and axes that are compared across
 	dropped []string
 	// What sides may differ in, see [comparer.ask]
-	asked map[string]bool
+	allowed map[string]bool
 	// Of plans, by digest and id
 	cases map[string]map[string]*plan.Case
 }
@@ -76,7 +76,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 		Across: append([]string{}, o.Across...), Threshold: o.Threshold,
 		Level: level, Alike: []CompareFact{}, Differences: []Difference{},
 		Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{}, Claims: []ClaimChange{},
-		Answers: []CompareAnswer{}}, asked: map[string]bool{}, cases: map[string]map[string]*plan.Case{}}
+		Answers: []CompareAnswer{}}, allowed: map[string]bool{}, cases: map[string]map[string]*plan.Case{}}
 	if err := c.chooseSides(runs); err != nil {
 		return nil, err
 	}
@@ -240,18 +240,18 @@ func sideText(name, value string) string {
 }
 
 // at is a side in a sentence: "on macOS 26.4", "with 2 workers", "in runs/before".
-func (c *comparer) at(side string) string {
+func (c *comparer) at(name string) string {
 	isOther := func(name string) bool {
 		f, _ := find(compareFacts, func(f compareFact) bool { return f.name == name })
 		return f.kind != "machine" && f.kind != "system"
 	}
 	switch {
 	case len(c.o.By) == 0:
-		return "in " + side
+		return "in " + name
 	case slices.ContainsFunc(c.o.By, isOther):
-		return "with " + side
+		return "with " + name
 	}
-	return "on " + side
+	return "on " + name
 }
 
 // findSide finds a side by its name, or makes it, and adds a run to it.
@@ -402,9 +402,9 @@ func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) work {
 
 // difference is why two cells are not the same work except for what was asked
 // for, "" if they are; left and right are where they were measured.
-func (a work) difference(b work, left, right string, asked map[string]bool) string {
+func (a work) difference(b work, left, right string, allowed map[string]bool) string {
 	for i, x := range a {
-		if y := b[i]; y != x && !asked[x[0]] {
+		if y := b[i]; y != x && !allowed[x[0]] {
 			return wording.Text("work."+x[0], x[1], left, y[1], right)
 		}
 	}
@@ -423,8 +423,8 @@ func (c *comparer) pairCells(s *compareSide) {
 		a, b := base.cells[k], s.cells[k]
 		why := wording.Text("compare.not-measured", c.at(s.name))
 		if b != nil {
-			why = cmp.Or(a.weak, b.weak, c.apart(a.of, b.of, a.step, c.asked),
-				a.work.difference(b.work, c.at(base.name), c.at(s.name), c.asked))
+			why = cmp.Or(a.weak, b.weak, c.apart(a.of, b.of, a.step, c.allowed),
+				a.work.difference(b.work, c.at(base.name), c.at(s.name), c.allowed))
 		}
 		if why != "" {
 			c.addUnpaired(k, s.name, why, true)

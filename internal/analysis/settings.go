@@ -36,7 +36,7 @@ var asksFor = map[string][]string{
 
 // ask lets the sides differ in a fact, table or key.
 func (c *comparer) ask(name string) {
-	c.asked[name] = true
+	c.allowed[name] = true
 	for _, more := range asksFor[name] {
 		c.ask(more)
 	}
@@ -98,13 +98,13 @@ func (c *comparer) differences(a, b sideCase, do, phase string) (out []plan.Diff
 
 // apart is why a step of two cases was not measured with the same settings,
 // other than those that are asked for; "" if it was.
-func (c *comparer) apart(a, b sideCase, step stepKey, asked map[string]bool) string {
+func (c *comparer) apart(a, b sideCase, step stepKey, allowed map[string]bool) string {
 	all, known := c.differences(a, b, step.do, step.phase)
 	if !known {
 		return wording.Text("compare.no-plan")
 	}
 	return strings.Join(texts(all, func(d plan.Difference) string {
-		if asked[d.Key] || asked[d.Table] {
+		if allowed[d.Key] || allowed[d.Table] {
 			return ""
 		}
 		return d.Name() + ": " + settingText(d.Key, d.Before) + " → " + settingText(d.Key, d.After)
@@ -168,7 +168,7 @@ func (c *comparer) addSettings() {
 				e.Values[0] = appendUnique(e.Values[0], settingText(d.Key, d.Before))
 				e.Values[i+1] = appendUnique(e.Values[i+1], settingText(d.Key, d.After))
 				e.Cases = appendUnique(e.Cases, id)
-				if !c.asked[d.Key] && !c.asked[d.Table] {
+				if !c.allowed[d.Key] && !c.allowed[d.Table] {
 					e.Across, s.isApart = d.Key, true
 				}
 			}
@@ -215,7 +215,7 @@ func (c *comparer) addAxes() {
 			continue
 		}
 		e.Values = values
-		if !c.asked[key] && !slices.ContainsFunc(values, func(v []string) bool { return len(v) != 1 }) {
+		if !c.allowed[key] && !slices.ContainsFunc(values, func(v []string) bool { return len(v) != 1 }) {
 			e.Across = key
 		}
 	}
