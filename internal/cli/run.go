@@ -192,10 +192,12 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 		todo[i] = i
 	}
 	for i, dir := range dirs {
-		if c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir; s.Count > 1 {
-			if err := a.registerSessions(s, c, dir); err != nil {
-				return err
-			}
+		if s.Count == 1 {
+			break
+		}
+		c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir
+		if err := a.registerSessions(s, c, dir); err != nil {
+			return err
 		}
 	}
 	return a.runSessions(ctx, s, dirs, todo, func(dirs []string) (code int, err error) {

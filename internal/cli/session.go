@@ -212,7 +212,8 @@ func (a *app) runSessions(ctx context.Context, s runfolders.Sessions, dirs []str
 	code := 0
 	for i, n := range todo {
 		own := sessionFolders(s, dirs, n)
-		if done := s.Count - len(todo) + i; n > 0 && code != exitInterrupted && !exists(own[0]) {
+		if n > 0 && code != exitInterrupted && !exists(own[0]) {
+			done := s.Count - len(todo) + i
 			before := sessionFolders(s, dirs, n-1)
 			if err := a.pauseSessions(ctx, s, before[len(before)-1], done); err != nil {
 				code = exitInterrupted

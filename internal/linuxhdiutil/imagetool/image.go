@@ -238,9 +238,9 @@ func (c *call) checkKind(i *imageFile) error {
 	if err != nil {
 		return err
 	}
-	if more := i.Size() - end; end > 0 && !isRaw {
+	if end > 0 && !isRaw {
 		return refuse("image data corrupted: %q ends at byte %d, and has %d bytes after that: cut them off a copy "+
-			"(truncate -s %d)", i.path, end, more, end)
+			"(truncate -s %d)", i.path, end, i.Size()-end, end)
 	}
 	switch found, err := container.ForeignFormat(i.Image); {
 	case err != nil:

@@ -233,7 +233,8 @@ func Prunable(runs []Run, keep int) (old []Run) {
 		if r.Baseline || r.Pooled > 0 || r.Status == result.Unfinished {
 			continue
 		}
-		if seen[r.Plan]++; seen[r.Plan] > keep {
+		seen[r.Plan]++
+		if seen[r.Plan] > keep {
 			old = append(old, r)
 		}
 	}

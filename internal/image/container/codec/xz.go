@@ -77,7 +77,8 @@ func xzNext(src []byte, in int) int {
 	at := in + 1
 	number := func() uint64 {
 		n, size := binary.Uvarint(src[min(at, len(src)):])
-		if at += size; size <= 0 {
+		at += size
+		if size <= 0 {
 			at = len(src)
 		}
 		return n
