@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
@@ -20,19 +19,9 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-const (
-	// assumedRate is the rate of estimates before a run, in bytes per second:
-	// that of a SATA SSD, so that estimates are too long rather than too short
-	// on newer disks.
-	assumedRate units.Rate = 500_000_000
-
-	// longRun is the shortest estimate that is printed at the start of a run.
-	longRun = 10 * time.Second
-
-	// largeRun is the number of bytes to write from which a run has to be
-	// confirmed: it takes time and wears the disk.
-	largeRun = 20 * units.Bytes(1e9)
-)
+// largeRun is the number of bytes to write from which a run has to be
+// confirmed: it takes time and wears the disk.
+const largeRun = 20 * units.Bytes(1e9)
 
 // runPlans is the command "run". All plans, places and inputs are checked
 // before the first plan is executed: a run of hours must not fail because of
@@ -128,11 +117,11 @@ func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err er
 // dryRun prints what a run would do to stdout, and what depends on this machine
 // to stderr.
 func (a *app) dryRun(ctx context.Context, c runner.Config, s runfolders.Sessions) error {
-	if err := runner.DryRun(a.stdout, c.Plan, assumedRate); err != nil {
-		return err
-	}
 	// The engine that a run would try first; a probe would leave files.
 	e, _, err := a.chooseEngine(ctx, a.text("engine"), engineConfig{})
+	if err := runner.DryRun(a.stdout, c.Plan, e, runner.AssumedRate); err != nil {
+		return err
+	}
 	if err != nil {
 		a.warn(fmt.Sprintf("warning: cannot list the cases that would be skipped: %v", err))
 		err = nil
@@ -203,9 +192,6 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 	return a.runSessions(ctx, s, dirs, todo, func(dirs []string) (code int, err error) {
 		for i, dir := range dirs {
 			c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir
-			if cost := runner.EstimateCost(c.Plan, assumedRate); cost.Total() >= longRun {
-				a.message(c.Plan.Name + ": " + cost.String())
-			}
 			if a.isSet("watch") {
 				a.message("in another terminal: dmgbench watch " + quoted(runner.Absolute(dir)))
 			}

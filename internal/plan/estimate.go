@@ -58,6 +58,31 @@ func Estimate(p *Plan, c Case) Totals {
 	return e.Totals
 }
 
+// Work is a step of a case, with what decides how long it takes.
+type Work struct {
+	Step *Step
+	StepTotal
+	// Native: its container is a native folder
+	Native bool
+	// Format: of its container, or of the one that it makes
+	Format string
+	// Held: what that container can occupy
+	Held units.Bytes
+}
+
+// Works are the steps of [Estimate].
+func Works(p *Plan, c Case) (list []Work) {
+	e := newEstimator(p, &c)
+	e.after = func(s *Step, k *container) {
+		if s.As != "" {
+			k = e.containers[s.As]
+		}
+		list = append(list, Work{s, e.Steps[len(e.Steps)-1], k.native, k.format.Name, k.hostBytes()})
+	}
+	e.addSteps(c.Steps, 0)
+	return list
+}
+
 // liveFile is one file on a volume.
 type liveFile struct {
 	size       units.Bytes

@@ -8,13 +8,6 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Speeds that a forecast assumes until the run has measured its own.
-const (
-	assumedRate      = 500e6                  // bytes per second: a SATA SSD
-	assumedOperation = 100 * time.Microsecond // of each file of a tree
-	assumedStep      = 200 * time.Millisecond // of each create, attach, detach and other step
-)
-
 // caseForecast is how long one round of a case takes at the assumed speeds.
 type caseForecast struct {
 	work []time.Duration // before the first step and until the end of each, without waiting
@@ -35,22 +28,18 @@ type forecast struct {
 }
 
 // newForecast estimates every case of the plan.
-func newForecast(p *plan.Plan, cases []plan.Case) forecast {
+func newForecast(p *plan.Plan, cases []plan.Case, v speeds) forecast {
 	f := forecast{cases: map[string]caseForecast{}}
 	for _, c := range cases {
-		t := plan.Estimate(p, c)
-		cf := caseForecast{work: []time.Duration{0}, wait: waiting(t)}
-		var sum time.Duration
-		for _, s := range t.Steps {
-			sum += assumedStep
-			switch s.Do {
-			case "tree":
-				sum += time.Duration(s.Files) * assumedOperation
-				fallthrough
-			case "write", "read", "verify", "copy", "stream", "copy_out", "random":
-				sum += time.Duration(float64(s.Bytes) / assumedRate * float64(time.Second))
-			}
-			cf.work, cf.waits = append(cf.work, sum), append(cf.waits, s.Wait.Std())
+		cf := caseForecast{work: []time.Duration{0}}
+		sum := caseTime
+		if p.Run.Canary {
+			sum += v.canaryTime()
+		}
+		for _, w := range plan.Works(p, c) {
+			sum += v.step(c, w)
+			cf.work, cf.waits = append(cf.work, sum), append(cf.waits, w.Wait.Std())
+			cf.wait += w.Wait.Std()
 		}
 		f.cases[c.ID] = cf
 		f.work, f.wait = f.work+sum, f.wait+cf.wait
@@ -64,14 +53,6 @@ func (f *forecast) finish(id string) {
 	f.done, f.waited, f.slept = f.done+c.work[len(c.work)-1], f.waited+c.wait, 0
 }
 
-// waiting is how long the steps wait at least, however fast the disk is.
-func waiting(t plan.Totals) (sum time.Duration) {
-	for _, s := range t.Steps {
-		sum += s.Wait.Std()
-	}
-	return sum
-}
-
 // Forecaster computes the progress of a run from its journal, for processes that
 // do not execute it.
 type Forecaster struct {
@@ -83,7 +64,7 @@ type Forecaster struct {
 // NewForecaster estimates the steps of a plan.
 func NewForecaster(p *plan.Plan) Forecaster {
 	cases := p.Cases()
-	return Forecaster{p, len(cases), newForecast(p, cases)}
+	return Forecaster{p, len(cases), newForecast(p, cases, speeds{rate: float64(AssumedRate)})}
 }
 
 // StatusAt is how far the run has come at a time of day, and how long the

@@ -35,11 +35,12 @@ steps = [
 ]
 `
 
-// The steps of one round of a case of the plan at the assumed speeds.
+// The steps of one round of a case of the plan at the assumed speeds: folders,
+// create and attach, a file of 1 GB at 500 MB/s and at the rate of its data, settle.
 const (
-	twoSteps   = 2 * assumedStep
-	writeOfOne = assumedStep + 2*time.Second // 1 GB at 500 MB/s
-	oneRound   = twoSteps + writeOfOne + assumedStep
+	twoSteps   = caseTime + 2*stepTime
+	writeOfOne = stepTime + 2*time.Second + 500*time.Millisecond + fileTime
+	oneRound   = twoSteps + writeOfOne + stepTime
 )
 
 func newForecaster(t *testing.T, changes ...string) (fc Forecaster, first, second string) {

@@ -162,13 +162,14 @@ var dryRunTemplate = template.Must(template.New("").Funcs(template.FuncMap{
 
 // DryRun prints what a run of the plan would do: every step of each case, cases
 // with the same steps together, and for the whole run its bytes and its time at
-// rate. It makes no image.
-func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
+// rate, of the cases that the engine can measure; nil measures all. It makes no
+// image.
+func DryRun(w io.Writer, p *plan.Plan, e engine.Engine, rate units.Rate) error {
 	auto, err := AutoRounds(p)
 	if err != nil {
 		return err
 	}
-	c := EstimateCost(p, rate)
+	c := EstimateCost(p, e, rate)
 	var groups []caseGroup
 	for _, one := range p.Cases() {
 		t := plan.Estimate(p, one)
@@ -208,30 +209,39 @@ func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 type Cost struct {
 	Cases, Rounds int
 	Written, Read units.Bytes
-	Rate          units.Rate     // assumed
-	Transfer      units.Duration // of all bytes at that rate
+	Rate          units.Rate // of the place
+	Measured      bool       // the rate, else it is assumed
+	Work          units.Duration
 	Waiting       units.Duration // of steps, at least
 }
 
-// EstimateCost adds up the cases of a plan, with the time of its bytes at rate.
-func EstimateCost(p *plan.Plan, rate units.Rate) Cost {
+// EstimateCost adds up the cases of a plan that the engine can measure, nil: all,
+// with the time that they take at rate.
+func EstimateCost(p *plan.Plan, e engine.Engine, rate units.Rate) Cost {
 	c := Cost{Rounds: max(p.Run.Rounds, 1), Rate: rate}
 	if auto, err := AutoRounds(p); err == nil && auto != nil {
 		c.Rounds = auto.Looks[0]
 	}
-	n := units.Bytes(c.Rounds)
-	for _, cs := range p.Cases() {
-		t := plan.Estimate(p, cs)
-		c.Cases++
-		c.Written, c.Read = c.Written+n*t.BytesWritten, c.Read+n*t.BytesRead
-		c.Waiting += units.Duration(n) * units.Duration(waiting(t))
+	v, cases := speeds{rate: float64(max(rate, 1))}, p.Cases()
+	if e != nil {
+		v.engine = e.Info().Name
+		cases = slices.DeleteFunc(cases, func(cs plan.Case) bool {
+			return unsupported(engineFor(e, cs.Settings), cs) != nil
+		})
 	}
-	c.Transfer = units.Duration(float64(c.Written+c.Read) / float64(max(rate, 1)) * float64(time.Second))
+	n := units.Bytes(c.Rounds)
+	for _, cs := range cases {
+		t := plan.Estimate(p, cs)
+		c.Written, c.Read = c.Written+n*t.BytesWritten, c.Read+n*t.BytesRead
+	}
+	f := newForecast(p, cases, v)
+	c.Cases, c.Work = len(cases), units.Duration(n)*units.Duration(f.work)
+	c.Waiting = units.Duration(n) * units.Duration(f.wait)
 	return c
 }
 
-// Total is the time of the bytes and of the waiting.
-func (c Cost) Total() time.Duration { return c.Transfer.Std() + c.Waiting.Std() }
+// Total is the time of the work and of the waiting.
+func (c Cost) Total() time.Duration { return c.Work.Std() + c.Waiting.Std() }
 
 // String is one line for people.
 func (c Cost) String() string {

@@ -29,7 +29,7 @@ func (r *run) runRounds(ctx context.Context) error {
 		return err
 	}
 	r.countWrites()
-	r.forecast = newForecast(r.p, r.cases)
+	r.forecast = newForecast(r.p, r.cases, r.announceCost(ctx))
 	r.goal = r.p.Run.Rounds
 	paused := r.state.Paused
 	// A container that a pause left must not be disturbed by writes to its
@@ -373,10 +373,19 @@ func (r *run) precondition(ctx context.Context) error {
 }
 
 // preconditionPlace writes files of one size to a native folder, each after
-// deleting the last, until the rate is steady or a limit is reached. It removes
-// the folder on every return path.
-func (r *run) preconditionPlace(ctx context.Context, f *workFolder, rec *result.Precondition) (err error) {
-	con, err := nativeEngine(r.c.Engine).Create(ctx, f.dir, "precondition", engine.Spec{})
+// deleting the last, until the rate is steady or a limit is reached.
+func (r *run) preconditionPlace(ctx context.Context, f *workFolder, rec *result.Precondition) error {
+	return r.withNativeFolder(ctx, f, "precondition", func(vol workload.Volume) error {
+		return r.settleRate(ctx, f, vol, rec)
+	})
+}
+
+// withNativeFolder calls do with a native folder at a place. It removes the
+// folder on every return path.
+func (r *run) withNativeFolder(
+	ctx context.Context, f *workFolder, name string, do func(workload.Volume) error,
+) (err error) {
+	con, err := nativeEngine(r.c.Engine).Create(ctx, f.dir, name, engine.Spec{})
 	if err != nil {
 		return err
 	}
@@ -393,6 +402,12 @@ func (r *run) preconditionPlace(ctx context.Context, f *workFolder, rec *result.
 	if att, err = con.Attach(ctx, engine.AttachOptions{}); err != nil {
 		return err
 	}
+	return do(att.Volume())
+}
+
+// settleRate writes files to a volume until its rate is steady or a limit is
+// reached.
+func (r *run) settleRate(ctx context.Context, f *workFolder, vol workload.Volume, rec *result.Precondition) error {
 	start, o, limit := r.c.Clock.Now(), r.p.Run, ""
 	for limit == "" {
 		n, took := len(rec.Samples), r.c.Clock.Now()-start
@@ -407,7 +422,7 @@ func (r *run) preconditionPlace(ctx context.Context, f *workFolder, rec *result.
 		case written+o.SteadyFile > o.SteadyWritten:
 			limit = "within " + o.SteadyWritten.Human() + " written"
 		default:
-			if err := r.addSteadySample(ctx, att.Volume(), rec); err != nil {
+			if err := r.addSteadySample(ctx, vol, rec); err != nil {
 				return err
 			}
 		}
@@ -425,12 +440,7 @@ func (r *run) preconditionPlace(ctx context.Context, f *workFolder, rec *result.
 // the plan, and computes the slope of the last window.
 func (r *run) addSteadySample(ctx context.Context, vol workload.Volume, rec *result.Precondition) error {
 	n := len(rec.Samples) + 1
-	data := workload.NewData(r.p.Run.Seed, n, "precondition", "", 0)
-	key := workload.Key{Seed: r.p.Run.Seed, Round: r.session, Step: "precondition", Batch: n}
-	items := equalFiles(1, r.p.Run.SteadyFile, key)
-	o := r.baseOptions(data)
-	o.Sync, o.Cache = hostio.SyncMode(r.p.Defaults.Sync), r.p.Defaults.Cache
-	out, err := workload.Write(ctx, vol, items, o)
+	out, err := r.writeTrial(ctx, vol, "precondition", n, r.p.Run.SteadyFile)
 	if err != nil {
 		return err
 	}
@@ -441,8 +451,25 @@ func (r *run) addSteadySample(ctx context.Context, vol workload.Volume, rec *res
 	if rec.Samples = append(rec.Samples, s); n >= rec.Window {
 		rec.Slope = relativeSlope(rec.Samples[n-rec.Window:])
 	}
+	return nil
+}
+
+// writeTrial writes, flushes and deletes the n-th file that is no measurement of a
+// case, with the I/O settings of the plan.
+func (r *run) writeTrial(
+	ctx context.Context, vol workload.Volume, name string, n int, size units.Bytes,
+) (workload.Outcome, error) {
+	data := workload.NewData(r.p.Run.Seed, n, name, "", 0)
+	key := workload.Key{Seed: r.p.Run.Seed, Round: r.session, Step: name, Batch: n}
+	items := equalFiles(1, size, key)
+	o := r.baseOptions(data)
+	o.Sync, o.Cache = hostio.SyncMode(r.p.Defaults.Sync), r.p.Defaults.Cache
+	out, err := workload.Write(ctx, vol, items, o)
+	if err != nil {
+		return out, err
+	}
 	_, err = workload.Delete(ctx, vol, items, o)
-	return err
+	return out, err
 }
 
 // relativeSlope is the slope of the least-squares line of the rate over the

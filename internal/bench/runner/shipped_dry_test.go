@@ -115,7 +115,7 @@ func TestShippedPlansDryRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := loadShipped(t, name)
 			var out bytes.Buffer
-			require.NoError(t, runner.DryRun(&out, p, 500_000_000))
+			require.NoError(t, runner.DryRun(&out, p, nil, 500_000_000))
 			printed := readDryRun(out.String())
 			cases := p.Cases()
 			require.Len(t, printed, len(cases))
