@@ -180,7 +180,7 @@ func TestSettingsFillFlags(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"/my disk, the second"}, a.list("on"))
 	for variable, wrong := range map[string]string{
-		"DMGBENCH_RUN_ROUNDS=many":   `reading --rounds: "many" is neither a whole number nor auto`,
+		"DMGBENCH_RUN_ROUNDS=many":   `reading --rounds: want a whole number from 1, or auto, not "many"`,
 		"DMGBENCH_RUN_SETS=many":     `reading DMGBENCH_RUN_SETS: "many" is not a whole number`,
 		"DMGBENCH_RUN_YES=perhaps":   `reading DMGBENCH_RUN_YES: "perhaps" is not true or false`,
 		"DMGBENCH_RUN_ENGINE=floppy": "reading --engine: ",

@@ -19,6 +19,7 @@ import (
 	"dmgbench/internal/bench/engine/hdiutil"
 	"dmgbench/internal/bench/engine/inprocess"
 	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
@@ -126,12 +127,6 @@ func (a *app) newPlan(_ context.Context, args []string) error {
 	return a.writePlan(args[0], text.Bytes(), "making")
 }
 
-// minFileSize is the smallest file that can be timed on a device of 10 GB/s: it
-// takes twenty times the third of a microsecond that the program itself needs
-// for a file. docs/accuracy.md has the measurement, which dmgbench selftest
-// repeats on any machine. The analysis checks the real times after a run.
-const minFileSize units.Bytes = 64_000
-
 // loadUsable loads a plan and prints everything that is wrong with it, with the
 // cases that no engine supports. It returns nil for a plan that cannot be used.
 func (a *app) loadUsable(name string) *plan.Plan {
@@ -207,26 +202,38 @@ func unknownPlan(name string) error {
 	return usageError(hint, "finding plan %q: neither a built-in plan nor a file", name)
 }
 
-// checkRunnable refuses plans that are valid but cannot be run. A report of an
-// earlier run of such a plan can still be made, so this is not part of the
-// check of plans. Files can be too small to be timed, in lists and in ranges;
-// scaling keeps sizes above that limit itself.
+// checkRunnable refuses plans that are valid but cannot be run, as their limits do
+// not allow a round. A report of an earlier run of such a plan can still be made,
+// so this is not part of the check of plans.
 func checkRunnable(p *plan.Plan) error {
-	isScaled := slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Kind == "scale" })
-	for _, f := range p.Files {
-		for _, part := range f.Parts {
-			sizes := slices.Concat(part.Sizes, part.Range)
-			if !isScaled && len(sizes) > 0 && slices.Min(sizes) < minFileSize {
-				hint := fmt.Sprintf("use files of %s or more; dmgbench selftest measures the overhead", minFileSize)
-				return usageError(hint, "running plan %q: files of %s in set %q are too small to be timed: "+
-					"the overhead of the program would show in their rate", p.Name, slices.Min(sizes), f.Name)
-			}
-		}
-	}
 	if _, err := runner.AutoRounds(p); err != nil {
-		return usageError("allow more with --max-written, or shorten a round with --sets 1", "%w", err)
+		return usageError(moreWritten, "%w", err)
 	}
 	return nil
+}
+
+// moreWritten is what helps where no round is allowed.
+const moreWritten = "allow more with --max-written, or shorten a round with --sets 1"
+
+// problemOfRounds is what checkRunnable finds in a plan file, with its place.
+func problemOfRounds(name string, p *plan.Plan) error {
+	_, err := runner.AutoRounds(p)
+	if err == nil {
+		return nil
+	}
+	text := planText(name)
+	line, column := plan.PlaceOf(text, "run", "max_written")
+	problem := plan.Problem{Line: line, Column: column, Key: "max_written", Message: err.Error(), Hint: moreWritten}
+	return &plan.Problems{Items: []plan.Problem{problem.In(name, text)}}
+}
+
+// planText is the text of a built-in plan or of a file, for excerpts.
+func planText(name string) []byte {
+	if text, ok := plans.Get(name); ok {
+		return text
+	}
+	text, _ := os.ReadFile(name)
+	return text
 }
 
 // unsupportedByAll are the cases that no engine on any machine supports: a
@@ -239,12 +246,16 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 	for _, e := range hdiutil.Ideal() {
 		engines = append(engines, e)
 	}
-	refusals := map[string]int{} // number of engines by case
+	refusals := map[string]int{}                 // number of engines by case
+	furthest := map[string]*runner.Unsupported{} // the refusal of the engine that can make the image, if one can
 	var list []*runner.Unsupported
 	for _, e := range engines {
 		list = runner.UnsupportedCases(p, e)
 		for _, u := range list {
 			refusals[u.Case.ID]++
+			if old := furthest[u.Case.ID]; old == nil || old.Step.Do == "create" {
+				furthest[u.Case.ID] = u
+			}
 		}
 	}
 	// The list of the last engine has every case that all refuse. Native
@@ -253,6 +264,9 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 	list = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
 		return refusals[u.Case.ID] < len(engines) || !isImage(u.Case)
 	})
+	for i, u := range list {
+		list[i] = furthest[u.Case.ID]
+	}
 	images := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return !isImage(c) })
 	cases := map[plan.Problem][]string{}
 	for _, u := range list {
@@ -261,7 +275,7 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 			Warning: len(list) < len(images) || len(p.Changes) > 0}
 		problems, cases[problem] = report.AppendNew(problems, problem), append(cases[problem], u.Case.ID)
 	}
-	text, _ := os.ReadFile(name) // for the excerpts; the built-in plans have none of these problems
+	text := planText(name)
 	for i, problem := range problems {
 		problem.Message += ", as asked for by " + strings.Join(cases[problem], " and ")
 		problems[i] = problem.In(name, text)
@@ -278,12 +292,13 @@ func (a *app) checkPlans(_ context.Context, names []string) error {
 			code = exitUsage
 			continue
 		}
-		if err := checkRunnable(p); err != nil {
+		if err := problemOfRounds(name, p); err != nil {
 			a.printError(err)
 			code = exitUsage
 			continue
 		}
 		all := p.Cases()
+		a.warnOnlyApple(name, p, len(all))
 		images := slices.DeleteFunc(slices.Clone(all), func(c plan.Case) bool { return c.Baseline })
 		text := units.Count(len(images), "case") + report.TextIf(len(images) < len(all), " and the native baseline")
 		if err := a.print("%s: ok, %s", name, text); err != nil {
@@ -291,6 +306,18 @@ func (a *app) checkPlans(_ context.Context, names []string) error {
 		}
 	}
 	return exitWith(code)
+}
+
+// warnOnlyApple warns of cases whose images only Apple's tools make.
+func (a *app) warnOnlyApple(name string, p *plan.Plan, of int) {
+	list := slices.DeleteFunc(runner.UnsupportedCases(p, inprocess.New(nil)), func(u *runner.Unsupported) bool {
+		s := u.Case.Settings
+		format, _ := image.FormatNamed(s.Format)
+		return u.Step.Do != "create" || s.Encryption == image.NotEncrypted || format.Encrypted
+	})
+	if len(list) > 0 {
+		a.warn(name + ": warning: without Apple's tools, " + runner.DescribeUnsupported(list, of))
+	}
 }
 
 // protocolWidth is the width of lines in characters where the output is no terminal,

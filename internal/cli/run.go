@@ -98,7 +98,7 @@ func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err er
 		o.Auto = true
 	default:
 		if o.Rounds, err = strconv.Atoi(rounds); err != nil || o.Rounds < 1 { // 0 stands for those of the plan
-			return o, usageError("", "reading --rounds: %q is neither a whole number nor auto", rounds)
+			return o, usageError("", "reading --rounds: want a whole number from 1, or auto, not %q", rounds)
 		}
 	}
 	if seed, _ := a.command.Flags().GetUint64("seed"); a.isGiven("seed") {

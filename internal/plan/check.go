@@ -144,6 +144,47 @@ func (c *checker) checkImage(s *Settings, id string) {
 	for _, p := range bad {
 		p.Warning = len(bad) < len(s.Filesystems) // another file system of the preference can be made
 	}
+	spec := image.Spec{Format: s.Format, Size: int64(units.RoundUp(s.Size, image.SectorSize))}
+	if f.AnyBand {
+		spec.BandSize = int64(s.BandSize)
+	}
+	if err := spec.Validate(); err != nil && f.Writable() {
+		c.bad(c.settingAt("size"), "size: %v", err)
+	}
+}
+
+// minFileSize is the smallest file that can be timed on a device of 10 GB/s: it
+// takes twenty times the third of a microsecond that the program itself needs for
+// a file. docs/accuracy.md has the measurement, which dmgbench selftest repeats on
+// any machine. The analysis checks the real times after a run.
+const minFileSize = units.Bytes(64_000)
+
+// checkFileSizes refuses files that are too small to be timed, in lists and in
+// ranges. Scaling keeps sizes above the limit itself.
+func (c *checker) checkFileSizes() {
+	if slices.ContainsFunc(c.p.Changes, func(k Change) bool { return k.Kind == "scale" }) {
+		return
+	}
+	for _, f := range c.p.Files {
+		for i, part := range f.Parts {
+			sizes := slices.Concat(part.Sizes, part.Range)
+			if len(sizes) == 0 || slices.Min(sizes) >= minFileSize {
+				continue
+			}
+			at := c.root.at("files", f.Name)
+			if parts := at.get("parts"); parts != nil {
+				at = parts.at(i)
+			}
+			key := "sizes"
+			if len(part.Range) > 0 {
+				key = "range"
+			}
+			at = at.at(key, slices.Index(sizes, slices.Min(sizes)))
+			c.refuse(at, "files of %s in set %q are too small to be timed: the overhead of the program would show in "+
+				"their rate", slices.Min(sizes), f.Name).
+				hintf("use files of %s or more; dmgbench selftest measures the overhead", minFileSize)
+		}
+	}
 }
 
 // settingAt is the place of a setting of [image]: its axis, or its table.
@@ -300,7 +341,7 @@ func (c *checker) hasValues(at *node, r *reach, wanted Choice) bool {
 		isCounted := err == nil && n <= r.most[key] && (n > 0 || key == "cycle")
 		if !isCounted && !have.Matches(v) && !(key == "file_size" && r.anySize) {
 			c.bad(at, "no %s step of the selected cases has the %s %q", r.do, key, v).
-				suggest(v, "such values", have.Values)
+				suggest(v, "such "+key+"s", have.Values)
 			return false
 		}
 	}

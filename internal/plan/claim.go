@@ -122,6 +122,25 @@ func (c *checker) checkClaims() {
 					"or write by = \"us\"")
 		}
 	}
+	c.checkContradictions()
+}
+
+// checkContradictions warns of two claims with the same operands and bounds
+// without a common value.
+func (c *checker) checkContradictions() {
+	for i := range c.p.Claims {
+		for j := range i {
+			a, b := &c.p.Claims[j].Assert, &c.p.Claims[i].Assert
+			isSame := a.Kind == b.Kind && a.Left.toml() == b.Left.toml() && a.Right.toml() == b.Right.toml() &&
+				slices.Contains([]string{"ratio", "difference", "bound"}, a.Kind)
+			low, high := max(a.Bound.Low, b.Bound.Low), min(a.Bound.High, b.Bound.High)
+			isShared := a.Bound.Holds(low) && b.Bound.Holds(low) || a.Bound.Holds(high) && b.Bound.Holds(high)
+			if isSame && (low > high || low == high && !isShared) {
+				c.warn(c.root.at("claim", i).key, "claim", "claims %d and %d cannot both hold", j+1, i+1).
+					hintf("the values of %q and %q have none in common", a.Bound.Text, b.Bound.Text)
+			}
+		}
+	}
 }
 
 // checkAssert checks one test.

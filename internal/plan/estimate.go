@@ -74,8 +74,8 @@ type Work struct {
 func Works(p *Plan, c Case) (list []Work) {
 	e := newEstimator(p, &c)
 	e.after = func(s *Step, k *container) {
-		if s.As != "" {
-			k = e.containers[s.As]
+		if made := e.containers[s.As]; s.As != "" && made != nil {
+			k = made
 		}
 		list = append(list, Work{s, e.Steps[len(e.Steps)-1], k.native, k.format.Name, k.hostBytes()})
 	}

@@ -322,6 +322,11 @@ func (n *node) at(path ...any) *node {
 // syntax, and that no key or table is given twice; its first error is reported.
 func (r *reader) parseTree() *node {
 	root := &node{kind: tableNode}
+	if at, text := wrongEncoding(r.text); text != "" {
+		r.broken = true
+		r.problem(at, "", "%s", text).hintf("save the file as UTF-8, with line ends LF or CR LF")
+		return root
+	}
 	if err := toml.Unmarshal(r.text, &struct{}{}); err != nil {
 		at := len(r.text)
 		if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
@@ -359,6 +364,28 @@ func (r *reader) parseTree() *node {
 		list.items = append(list.items, table)
 	}
 	return root
+}
+
+// wrongEncoding names the encoding of a text that is not UTF-8 with line ends, and
+// where it shows; "" if it is.
+func wrongEncoding(text []byte) (at int, what string) {
+	switch {
+	case bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) ||
+		bytes.IndexByte(text[:min(len(text), 4)], 0) >= 0:
+		return 0, "the text is in UTF-16 or UTF-32, not in UTF-8"
+	case !utf8.Valid(text):
+		for at < len(text) {
+			c, n := utf8.DecodeRune(text[at:])
+			if c == utf8.RuneError && n == 1 {
+				break
+			}
+			at += n
+		}
+		return at, "the text is not in UTF-8: it may be in Latin-1 or another encoding with one byte a character"
+	case bytes.IndexByte(text, '\r') >= 0 && bytes.IndexByte(text, '\n') < 0:
+		return bytes.IndexByte(text, '\r'), "the lines end with CR alone"
+	}
+	return 0, ""
 }
 
 // keyTables are the parts of a dotted key, as the tables that they may name.

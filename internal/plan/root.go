@@ -51,7 +51,11 @@ func init() {
 		k := &stepKinds[i]
 		k.table = &table{name: k.do, keys: newKeys[Step](append(commonStepKeys(k), k.keys...)...)}
 		if k.finish != nil {
-			k.table.finish = func(r *reader, n *node, v reflect.Value) { k.finish(r, n, v.Addr().Interface().(*Step)) }
+			k.table.finish = func(r *reader, n *node, v reflect.Value) {
+				if !slices.ContainsFunc(n.pairs, func(p *node) bool { return p.invalid }) { // its conditions would not hold either
+					k.finish(r, n, v.Addr().Interface().(*Step))
+				}
+			}
 		}
 	}
 	addSettings()
@@ -113,6 +117,13 @@ func Parse(name string, text []byte) (*Plan, *Problems) {
 		return nil, problems
 	}
 	return p, problems
+}
+
+// PlaceOf is where a text has the value of a path of keys and indexes, or the
+// deepest part of it that exists.
+func PlaceOf(text []byte, path ...any) (line, column int) {
+	r := newReader("", text)
+	return r.place(r.parseTree().at(path...).off)
 }
 
 // MaxSize is the largest plan that is read, in bytes.
@@ -532,6 +543,9 @@ func (r *reader) check(root *node, p *Plan) {
 			}
 			seen[name.text] = true
 		}
+	}
+	if c.isValid("files") {
+		c.checkFileSizes()
 	}
 	c.checkPublished()
 	c.checkFits()

@@ -395,6 +395,7 @@ func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 	} {
 		if rule.broken {
 			f.atStep(s, "state", "%s", rule.message).Hint = rule.hint
+			f.e.stop = f.e.stop || !c.made // all later steps would have the same problem
 			return false
 		}
 	}
@@ -404,8 +405,8 @@ func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 // checkRoom checks that the files fit the volume after the step.
 func (f *stepChecker) checkRoom(s *Step, c *container) {
 	fills := findStepKind(s.Do).fills
-	if s.Kind == "killed" {
-		c, fills = f.e.containers[s.As], true
+	if made := f.e.containers[s.As]; s.Kind == "killed" && made != nil { // one that has to fail makes none
+		c, fills = made, true
 	}
 	if fills && !c.unsure && !c.native && c.size > 0 &&
 		float64(c.occupied()) > float64(c.size)*float64(f.p.Run.FitsIn) {

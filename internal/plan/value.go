@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,12 +82,39 @@ func wrongType(n *node, want, hint string) *invalid {
 	return &invalid{fmt.Sprintf("want %s, this is %s", want, n.kind), hint}
 }
 
+const (
+	// maxText bounds a text of a plan, and maxLine one that heads a report or a
+	// table, in bytes.
+	maxText, maxLine = 10_000, 500
+	// maxWait bounds each time of a plan: a mistyped unit must not keep a machine
+	// for years.
+	maxWait = 7 * units.Duration(24*3600e9)
+)
+
+// checkWait refuses times that are longer than maxWait.
+func checkWait(v units.Duration) error {
+	if v > maxWait {
+		return fmt.Errorf("%s is too long; want at most %s", v, maxWait)
+	}
+	return nil
+}
+
+// checkSpan is checkWait that also refuses zero.
+func checkSpan(v units.Duration) error {
+	if err := checkPositive(v); err != nil {
+		return err
+	}
+	return checkWait(v)
+}
+
 // textKind accepts the strings that pass ok; want describes them.
 func textKind(want string, ok func(string) bool) *kind {
 	return &kind{name: "text", json: map[string]any{"type": "string"}, parse: func(n *node) (any, *invalid) {
 		switch {
 		case n.kind != stringNode:
 			return nil, wrongType(n, "text", "write "+want+", in quotes")
+		case len(n.text) > maxText:
+			return nil, &invalid{fmt.Sprintf("the text has %d bytes; want at most %d", len(n.text), maxText), ""}
 		case !isPrintable(n.text) || !ok(n.text):
 			return nil, &invalid{fmt.Sprintf("%q is not %s", n.text, want), ""}
 		}
@@ -114,6 +142,10 @@ func isLocalPath(s string) bool {
 
 const nameWords = "a name of letters, digits and . _ + -, at most 64"
 
+// otherNames are what people call steps.
+var otherNames = map[string]string{"reattach": "remount", "mount": "attach", "unmount": "detach", "eject": "detach",
+	"wait": "settle", "sleep": "settle"}
+
 // enum accepts the listed words, and RAW, diskutil's name for UDRW, if UDRW is
 // listed.
 func enum(words ...string) *kind {
@@ -130,7 +162,14 @@ func enum(words ...string) *kind {
 			if slices.Contains(words, word) {
 				return word, nil
 			}
-			return nil, &invalid{fmt.Sprintf("%q is not accepted here", n.text), accepted}
+			hint := accepted
+			if near := cmp.Or(otherNames[n.text], Nearest(n.text, words)); slices.Contains(words, near) {
+				hint = fmt.Sprintf("did you mean %q?", near)
+				if len(words) <= 6 { // so few are worth reading
+					hint += " " + accepted
+				}
+			}
+			return nil, &invalid{fmt.Sprintf("%q is not accepted here", n.text), hint}
 		}}
 }
 
@@ -139,6 +178,9 @@ func enum(words ...string) *kind {
 func number(low, high int64, word string) *kind {
 	schema := map[string]any{"type": "integer", "minimum": low, "maximum": high}
 	accepted := fmt.Sprintf("want %d to %d", low, high)
+	if low == high {
+		accepted = fmt.Sprintf("want %d", low)
+	}
 	if word != "" {
 		schema = map[string]any{"anyOf": []any{schema, map[string]any{"const": word}}}
 		accepted += fmt.Sprintf(", or %q", word)
@@ -260,7 +302,9 @@ var (
 var kinds = map[string]*kind{
 	"text":  textKind("text", isPrintable),
 	"words": textKind("a text of at least one word", hasWord),
-	"line":  textKind("one line of text", func(s string) bool { return hasWord(s) && !strings.Contains(s, "\n") }),
+	"line": textKind(fmt.Sprintf("one line of text, of at most %d bytes", maxLine), func(s string) bool {
+		return hasWord(s) && !strings.Contains(s, "\n") && len(s) <= maxLine
+	}),
 	"name":  nameText,
 	"bound": textKind("a bound such as \">= 2\" or \"0.9 to 1.1\"", isPrintable),
 	"label": textKind("a label of at most 11 letters, digits, _ or -", volumeRule.MatchString),
@@ -271,8 +315,8 @@ var kinds = map[string]*kind{
 	}),
 	"loose": looseKind, "size": sizeKind, "band": bandKind, "rounds": number(1, maxRounds, auto),
 	"block": unitKind("size", "whole", `"8 MiB"`, units.ParseBytes, checkSize),
-	"time":  unitKind("time", "", `"10 s"`, units.ParseDuration, nil),
-	"span":  unitKind("time", "", `"10 s"`, units.ParseDuration, checkPositive[units.Duration]),
+	"time":  unitKind("time", "", `"10 s"`, units.ParseDuration, checkWait),
+	"span":  unitKind("time", "", `"10 s"`, units.ParseDuration, checkSpan),
 	"share": unitKind("share", "", `"20%"`, units.ParseShare, nil), "writable": writableFormat, "format": anyFormat,
 	"encryption": enum(image.Encryptions...), "filesystem": enum(image.FilesystemNames()...),
 	"sync": enum("none", "fsync", "full"), "cache": enum("direct", "buffered", "cold"),
@@ -310,15 +354,17 @@ func findKind(tag string, t reflect.Type) *kind {
 }
 
 // Nearest returns the entry of words with the fewest edits from word, ignoring
-// case, or "" if none is close: at most len(word)/3+1 edits, fewer for very short
-// words.
+// case, or "" if none is close: at most len(word)/3+1 edits, and one less for a
+// word with another first letter.
 func Nearest(word string, words []string) string {
 	if len(word) < 2 || len(word) > 64 { // not a misspelt key
 		return ""
 	}
 	best, bestDistance := "", min(len(word)/3+2, max(2, len(word)-1)) // two letters of three stay
 	for _, w := range words {
-		if d := editDistance(strings.ToLower(word), strings.ToLower(w)); d < bestDistance {
+		d := editDistance(strings.ToLower(word), strings.ToLower(w))
+		isNear := w != "" && strings.EqualFold(word[:1], w[:1]) || d <= len(word)/3
+		if isNear && d < bestDistance {
 			best, bestDistance = w, d
 		}
 	}
@@ -481,9 +527,12 @@ func ParseBound(text, unit string) (Bound, error) {
 		return b, err
 	}
 	f, err := ParseFigure(b.Text, unit)
+	isNumber := strings.ContainsAny(b.Text[:min(1, len(b.Text))], "0123456789.-−") || strings.HasPrefix(b.Text, "about ")
 	switch {
-	case err != nil:
+	case err != nil && isNumber:
 		return Bound{}, err
+	case err != nil:
+		return Bound{}, fmt.Errorf("parsing %q: want a bound such as \">= 2\", \"< 0.5\", \"0.9 to 1.1\" or \"about 2\"", text)
 	case f.Kind == "range":
 		b.Low, b.High = f.Low, f.High
 	case f.Kind == "about":

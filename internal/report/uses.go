@@ -102,7 +102,7 @@ func (v *View) newUseRow(u result.Use, columns []string) UseRow {
 		return wording.Text(key, Plain(x.Title, 60), better, Percent(x.Matters))
 	})
 	r.Headings = Map(u.Criteria[:min(max(u.DecidedBy, 0)+1, len(u.Criteria))], func(x result.UseCriterion) string {
-		return useHeading(x) + TextIf(x.SameEverywhere, wording.Text("uses.heading-same"))
+		return useHeading(x) + TextIf(x.SameEverywhere, " "+wording.Text("uses.heading-same"))
 	})
 	r.Choice = useChoice(u)
 	r.Why = wording.Text("choice.by."+u.Choice, strings.Join(r.Criteria[:len(r.Headings)], ", then "))

@@ -95,6 +95,11 @@ func parse(s string, table []unit, want string) (int64, error) {
 	suffix = strings.TrimSpace(suffix)
 	i := slices.IndexFunc(table, func(u unit) bool { return u.suffix == suffix })
 	if i < 0 {
+		// 8 Mb are 1 MB: "b" is the bit
+		near := slices.IndexFunc(table, func(u unit) bool { return u.suffix != "B" && strings.EqualFold(u.suffix, suffix) })
+		if near >= 0 && strings.HasSuffix(suffix, "b") {
+			return 0, fmt.Errorf("parsing %q: did you mean %s? %s are bits", s, table[near].suffix, suffix)
+		}
 		return 0, fmt.Errorf("parsing %q: the unit is missing or unknown; want %s", s, want)
 	}
 	r, _ := new(big.Rat).SetString(num)
