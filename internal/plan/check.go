@@ -127,6 +127,13 @@ func (c *checker) checkImage(s *Settings, id string) {
 			"about 100,000 bands have been found unsafe", s.Size, band, units.RoundUp(s.Size, band)/band).
 			hintf("use larger bands, or set allow_many_bands = true in [image]")
 	}
+	spec := image.Spec{Format: s.Format, Size: int64(units.RoundUp(s.Size, image.SectorSize))}
+	if f.AnyBand {
+		spec.BandSize = int64(s.BandSize)
+	}
+	if err := spec.Validate(); err != nil && s.Size > 0 && f.Writable() {
+		c.bad(c.settingAt("size"), "size: %v", err)
+	}
 	if s.Size == 0 || !c.first("size", [2]any{s.Size, s.Filesystems}) {
 		return
 	}
@@ -143,13 +150,6 @@ func (c *checker) checkImage(s *Settings, id string) {
 	}
 	for _, p := range bad {
 		p.Warning = len(bad) < len(s.Filesystems) // another file system of the preference can be made
-	}
-	spec := image.Spec{Format: s.Format, Size: int64(units.RoundUp(s.Size, image.SectorSize))}
-	if f.AnyBand {
-		spec.BandSize = int64(s.BandSize)
-	}
-	if err := spec.Validate(); err != nil && f.Writable() {
-		c.bad(c.settingAt("size"), "size: %v", err)
 	}
 }
 
