@@ -43,7 +43,7 @@ func TestAProcessThatWasStoppedKnowsForHowLong(t *testing.T) {
 	_, err = said.ReadString('\n')
 	require.NoError(t, err)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-	time.Sleep(1200 * time.Millisecond)
+	<-time.After(1200 * time.Millisecond) // of the stopped process, which has no other clock
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	_, err = in.Write([]byte("\n"))
 	require.NoError(t, err)
