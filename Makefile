@@ -76,8 +76,8 @@ RACE_SLOW = ./internal/bench/runner ./internal/bench/engine/... ./internal/image
 RACE_RUN = AtOnce|Parallel|Concurrent|OneAnother|OneLimit|RunOut|Stop|Slept|Waiting|ServedVolume|TestDirectory|SecondAgent|Cancelled
 
 test-race-short: need-go ## the packages with goroutines under the race detector: minutes (needs a C compiler)
-	@CGO_ENABLED=1 $(GO) test -race -timeout 240s $(TESTFLAGS) $(RACE_QUICK)
-	@CGO_ENABLED=1 $(GO) test -race -timeout 240s $(TESTFLAGS) -run '$(RACE_RUN)' $(RACE_SLOW)
+	@CGO_ENABLED=1 $(GO) test -race -timeout 480s $(TESTFLAGS) $(RACE_QUICK)
+	@CGO_ENABLED=1 $(GO) test -race -timeout 480s $(TESTFLAGS) -run '$(RACE_RUN)' $(RACE_SLOW)
 
 test-long: need-go ## all tests, those of many minutes included
 	@DMGBENCH_LONG=1 $(GO) test -p 2 -timeout 120m ./...
