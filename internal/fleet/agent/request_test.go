@@ -22,7 +22,7 @@ var hostile = map[string]struct {
 }{
 	"another id":       {func(j *fleet.Job) { j.ID = "b" }, "id of the job"},
 	"no plan":          {func(j *fleet.Job) { j.Text = "" }, "is missing"},
-	"no TOML":          {func(j *fleet.Job) { j.Text = "\x00[[[[" }, "TOML"},
+	"no TOML":          {func(j *fleet.Job) { j.Text = "\x00[[[[" }, "not in UTF-8"},
 	"deep":             {func(j *fleet.Job) { j.Text = "a = " + strings.Repeat("[", 100000) }, "TOML"},
 	"large":            {func(j *fleet.Job) { j.Text += strings.Repeat("#", fleet.MaxPlan) }, "bytes"},
 	"path as name":     {func(j *fleet.Job) { j.Plan = "../../etc/passwd" }, "name of the plan"},
