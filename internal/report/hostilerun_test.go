@@ -22,7 +22,7 @@ const (
 // hostilePlan says evil, and 300 letters without a blank, wherever the language takes text of people, and comes as near to it as
 // the rules of names allow. "@" and "§" stand for text and a file's name with what makes them evil behind.
 var hostilePlan = func() string {
-	long := strings.NewReplacer(`"`, `\"`).Replace(evil) + strings.Repeat("Ω", 300)
+	long := strings.NewReplacer(`"`, `\"`).Replace(evil) + strings.Repeat("Ω", 120) // a line of a plan has 500 bytes at most
 	name := "__f__'&;{{.}}$\u202egnp\u202c עברית 🧨 " + strings.Repeat("Ω", 10)
 	return strings.NewReplacer("@", " "+long, "§", name).Replace(hostileText)
 }()

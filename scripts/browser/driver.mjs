@@ -59,7 +59,12 @@ const orders = {
   pass: async ({ times }) => { await page.clock.runFor(times * 1000); await page.waitForTimeout(200); },
   loaded: () => page.waitForLoadState('load'),
   save,
-  eval: ({ text }) => page.evaluate(text), // an expression; a promise is waited for
+  // An expression; a promise is waited for. A page that reloads itself meanwhile is asked again once it is there.
+  eval: ({ text }) => page.evaluate(text).catch(async (error) => {
+    if (!/context was destroyed/.test(error.message)) throw error;
+    await page.waitForLoadState();
+    return page.evaluate(text);
+  }),
   click: ({ x, y }) => page.mouse.click(x, y),
   press: async ({ text, times = 1 }) => { for (let i = 0; i < times; i++) await page.keyboard.press(text); },
   size: ({ x, y }) => page.setViewportSize({ width: x, height: y }),

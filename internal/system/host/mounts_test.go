@@ -14,8 +14,8 @@ not a line
 36 22 x:1 / /no rw - tmpfs tmpfs rw
 `
 	assert.Equal(t, []Mount{
-		{Major: 254, Minor: 0, Point: "/", Type: "ext4", Source: "/dev/vda"},
-		{Major: 0, Minor: 39, Point: `/run/a b\c`, Type: "fuse.dmgbench", Source: "dmgbench:x\ty", ReadOnly: true},
+		{Major: 254, Minor: 0, Point: "/", Type: "ext4", Source: "/dev/vda", Options: "rw"},
+		{Major: 0, Minor: 39, Point: `/run/a b\c`, Type: "fuse.dmgbench", Source: "dmgbench:x\ty", Options: "rw,user_id=0", ReadOnly: true},
 	}, ParseMounts(table))
 }
 

@@ -24,7 +24,7 @@ func TestParseBytes(t *testing.T) {
 		assert.Equal(t, want, got, text)
 	}
 	bad := map[string]string{
-		"512M": "unknown; want a size", "5": "unit is missing", "1 Mb": "missing or unknown", "": "want a size", "-1 B": "want a size",
+		"512M": "unknown; want a size", "5": "unit is missing", "1 Mb": "did you mean MB", "": "want a size", "-1 B": "want a size",
 		"1.2345 kB": "whole number", "99999999999 TiB": "larger than", "1e9 B": "missing or unknown", ".5 GB": "want a size", "1/2 GB": "missing or unknown",
 		"9223372036854775808 B": "larger than", strings.Repeat("0", 39) + "12 B": "want a size",
 	}
