@@ -458,7 +458,7 @@ func dropOutliers(st *result.Step, rule string) *result.Step {
 	}
 	out := *st
 	out.Samples, out.Span = nil, nil
-	samples := inOrderOfStep(st)
+	samples := slices.DeleteFunc(inOrderOfStep(st), func(x result.Sample) bool { return x.Stopped })
 	removed := outlierMask(samples, rule)
 	if removed == nil {
 		return &out

@@ -140,20 +140,18 @@ type files struct {
 	workers          int
 }
 
-// filesOf are the samples of steps that the filter picks and that took a time.
+// filesOf are the samples of steps that the filter picks and that count.
 func filesOf(steps []*result.Step, f plan.Selector) (out files) {
 	for _, st := range steps {
 		out.workers = max(out.workers, workers(st))
 		for _, s := range filtered(st.Samples, f) {
-			if isTimed(s) {
+			if s.IsTimed() {
 				out.add(float64(s.Bytes), float64(s.DurationNS)/1e9)
 			}
 		}
 	}
 	return out
 }
-
-func isTimed(s result.Sample) bool { return s.Bytes > 0 && s.DurationNS > 0 }
 
 func (f *files) add(size, time float64) {
 	f.size, f.time, f.rate = append(f.size, size), append(f.time, time), append(f.rate, size/time)

@@ -134,10 +134,10 @@ func quotient(bytes int64, over float64) float64 {
 
 func bytesFreed(st *result.Step) float64 { return float64(st.BytesFreed) }
 
-// spanSeconds is the time from gate to last done.
+// spanSeconds is the time from gate to last done of all files.
 func spanSeconds(st *result.Step) float64 {
 	ns := spanNS(st)
-	return known(float64(ns)/1e9, ns > 0)
+	return known(float64(ns)/1e9, ns > 0 && !st.LacksFiles())
 }
 
 // stepValue is a quantity that a step has as a whole, NaN where the step does

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,4 +175,38 @@ func TestFilesThatTookNoTimeAreNotCounted(t *testing.T) {
 	e, ok := findEstimate(s.Estimates, meanRate)
 	require.True(t, ok)
 	assert.InEpsilon(t, 2e9, e.Value, 0.1)
+}
+
+// A file during which the process was stopped counts in no figure: the others have the same as without it.
+func TestAFileThatWasStoppedChangesNoFigure(t *testing.T) {
+	p, l := planOf(t, twoFormats), steady(flat(), 0.02)
+	with, without := play(p, 3, l), play(p, 3, l)
+	const stop = int64(500e6)
+	for _, r := range []*result.Result{with, without} {
+		for i := range r.Cases[0].Steps {
+			st := &r.Cases[0].Steps[i]
+			if st.Round != 2 || st.Do != "write" {
+				continue
+			}
+			f := st.Samples[3]
+			if st.DurationNS += stop; r == with {
+				st.Samples[3].DurationNS += stop
+				st.Span.LastDoneNS, st.Span.BusyNS = st.Span.LastDoneNS+stop, st.Span.BusyNS+stop
+				st.LeaveOut(3)
+				continue
+			}
+			st.Samples = slices.Delete(slices.Clone(st.Samples), 3, 4)
+			st.Span.LastDoneNS, st.Span.BusyNS = st.Span.LastDoneNS-f.DurationNS, st.Span.BusyNS-f.DurationNS
+			st.Span.Bytes -= f.Bytes
+		}
+		require.NoError(t, Analyze(p, r, Options{}))
+	}
+	for i, s := range with.Summaries {
+		if s.Op != "write_time" {
+			assert.Equal(t, without.Summaries[i], s)
+		}
+	}
+	assert.Equal(t, without.Fits, with.Fits)
+	assert.Equal(t, 71, summaryOf(t, with, "format=UDRW", "new", "write").N)
+	assert.Equal(t, 2, summaryOf(t, with, "format=UDRW", "new", "write_time").N, "the time of all files is not known in a round")
 }

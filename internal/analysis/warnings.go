@@ -283,7 +283,7 @@ func (w *warningList) addFiles(st *result.Step) {
 	if workers(st) > 1 {
 		return
 	}
-	samples := slices.DeleteFunc(inOrderOfStep(st), func(x result.Sample) bool { return !isTimed(x) })
+	samples := slices.DeleteFunc(inOrderOfStep(st), func(x result.Sample) bool { return !x.IsTimed() })
 	excess := excessTimes(samples)
 	if excess == nil {
 		return

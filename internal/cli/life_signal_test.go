@@ -8,11 +8,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/clock"
 )
 
 // signals interrupts a run and each resume of it: they clean up, say how to go on, end with 130, and go on.
@@ -47,6 +49,20 @@ func signals(t *testing.T, bin string) {
 		ends = append(ends, session.End)
 	}
 	assert.Equal(t, []string{result.Interrupted, result.Interrupted, result.Interrupted, result.Clean}, ends)
+}
+
+// stopped is a run that a signal stops for a moment: the step says so, and the report.
+func stopped(t *testing.T, bin string) {
+	w := newWorld(t, bin, lifePlan)
+	p := w.start(w.begin()...)
+	w.settling(p, "UDSB", 1)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, clock.NewReal().Sleep(t.Context(), 500*time.Millisecond))
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
+	e := p.wait()
+	require.Zero(t, e.code, e.err)
+	w.complete()
+	assert.Contains(t, w.journal(), "the process did not run for ")
 }
 
 // twoInterrupts sends two at once: whether the second still finds the program at

@@ -28,7 +28,7 @@ func TestLife(t *testing.T) {
 		"killed": killed, "killed long": killedLong, "signals": signals, "two interrupts": twoInterrupts, "nobody listens": nobodyListens,
 		"one at a time": oneAtATime, "progress on a signal": progressOnSignal, "torn journal": tornJournal, "left over": leftOver, "foreign journals": foreignJournals, "foreign places": foreignPlaces,
 		"disk full": diskFull, "no inodes": noInodes, "read-only": readOnly, "another user": anotherUser, "place vanishes": placeVanishes,
-		"container swapped": containerSwapped, "kept": kept, "paused": pausedCase, "manual": manualAxis,
+		"container swapped": containerSwapped, "kept": kept, "stopped": stopped, "paused": pausedCase, "manual": manualAxis,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait for the disk

@@ -359,7 +359,7 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 	}
 	c.Host.Name = host.CleanName(a.env["DMGBENCH_HOST_NAME"])
 	// Time in which nothing ran makes the time of a step wrong.
-	c.Suspended, c.Throttled = host.Suspended, host.Throttled
+	c.Suspended, c.Stops, c.Throttled = host.Suspended, host.Stops, host.Throttled
 	c.Boot, c.Memory = host.BootID(), host.Memory()
 	// The passphrase comes before the engine, which keeps it; no tool gets it
 	// in its arguments or environment.

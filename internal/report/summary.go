@@ -111,7 +111,7 @@ func judgedLine(who, noun string, claims []ClaimView) string {
 //
 // Kinds that are not in the list are counted, and are in the lists of
 // deviations and warnings.
-var seriousKinds = strings.Fields(`waits scale filesystem input codec drift two-modes bimodal sessions changed few-rounds
+var seriousKinds = strings.Fields(`waits scale filesystem input codec drift two-modes bimodal sessions stopped slept changed few-rounds
 	faster-than-native thermal battery busy quota cpu-quota sets cache virtual`)
 
 // weaknesses are what weakens the answer most, worst first, each kind once: the

@@ -179,7 +179,7 @@ func (v *View) head() {
 			v.Files += len(s.Samples)
 		}
 		if IsShown(c, s) {
-			v.FilesShown += len(s.Samples)
+			v.FilesShown += countIf(s.Samples, func(f result.Sample) bool { return !f.Stopped })
 		}
 	}
 	v.Facts, v.Provenance = pairs("facts", v), Phrase("provenance", v)

@@ -383,7 +383,9 @@ func (s *Step) check() error {
 			return fmt.Errorf("sample %d has %d bytes, starts at %d ns and takes %d ns, its step %d ns",
 				i+1, f.Bytes, f.StartNS, f.DurationNS, s.DurationNS)
 		}
-		bytes, busy = bytes+f.Bytes, busy+f.DurationNS
+		if !f.Stopped || !s.IsSerial() {
+			bytes, busy = bytes+f.Bytes, busy+f.DurationNS
+		}
 	}
 	p := cmp.Or(s.Span, &Span{})
 	long := p.LastDoneNS - p.GateNS // without the times between waves, PausedNS

@@ -46,6 +46,10 @@ func TestImpossibleStepsAreRefused(t *testing.T) {
 		"more time than files":    {func(s *Step) { s.Span.BusyNS = 61 }, "take 60 ns"},
 		"failed, more time":       {func(s *Step) { s.Error, s.Span.BusyNS = "disk full", 61 }, ""},
 		"failed, less time":       {func(s *Step) { s.Error, s.Span.BusyNS = "disk full", 59 }, "take 60 ns"},
+		"left out":                {func(s *Step) { s.LeaveOut(0) }, ""},
+		"left out, in the span":   {func(s *Step) { s.Samples[0].Stopped = true }, "samples have 20 bytes and take 30 ns, their span 30 and 60 ns"},
+		"left out of the span":    {func(s *Step) { s.LeaveOut(0); s.Samples[0].Stopped = false }, "samples have 30 bytes and take 60 ns, their span 20 and 30 ns"},
+		"marked, of two workers":  {func(s *Step) { s.Workers = 2; s.LeaveOut(0) }, ""},
 		"files without a span":    {func(s *Step) { s.Span = nil }, "their span 0 and 0 ns"},
 	} {
 		s := Step{Round: 1, DurationNS: 100,

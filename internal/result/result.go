@@ -331,6 +331,32 @@ type Sample struct {
 	Worker     int    `json:"worker"`
 	Order      int    `json:"order"`
 	Set        int    `json:"set"`
+	Stopped    bool   `json:"stopped,omitempty"`
+}
+
+// IsTimed reports whether the file counts: figures are made from such files only.
+func (f *Sample) IsTimed() bool { return f.Bytes > 0 && f.DurationNS > 0 && !f.Stopped }
+
+// IsSerial reports whether the files were transferred one after the other, so
+// that the step's span is made of their times.
+func (s *Step) IsSerial() bool { return s.Workers < 2 || s.Error == "" && len(s.Samples) == 1 }
+
+// LeaveOut marks the i-th file as one during which the process was stopped. The
+// span of a serial step loses the file, whose time becomes a pause.
+func (s *Step) LeaveOut(i int) {
+	f, p := &s.Samples[i], s.Span
+	f.Stopped = true
+	if !s.IsSerial() {
+		return
+	}
+	p.Bytes, p.BusyNS, p.PausedNS = p.Bytes-f.Bytes, p.BusyNS-f.DurationNS, p.PausedNS+f.DurationNS
+	p.FirstDoneNS, p.LastDoneNS = p.FirstDoneNS-f.DurationNS, p.LastDoneNS-f.DurationNS
+}
+
+// LacksFiles reports whether the span has lost files, so that its time is not
+// that of the whole step.
+func (s *Step) LacksFiles() bool {
+	return s.IsSerial() && slices.ContainsFunc(s.Samples, func(f Sample) bool { return f.Stopped })
 }
 
 // DiskUse has the sizes of an image on the host, and free space, in bytes.

@@ -268,7 +268,9 @@ func (r *Run) row(c *result.Case) Case {
 		}
 		q := Quantity{st.Do, st.Phase}
 		for _, f := range st.Samples {
-			row.Rates[q] = append(row.Rates[q], float64(f.Bytes)/float64(max(f.DurationNS, 1))*1e9)
+			if !f.Stopped {
+				row.Rates[q] = append(row.Rates[q], float64(f.Bytes)/float64(max(f.DurationNS, 1))*1e9)
+			}
 		}
 		if st.Disk != nil {
 			row.Sizes = append(row.Sizes, float64(st.Disk.Allocated))

@@ -15,6 +15,7 @@ import (
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
 )
@@ -483,6 +484,7 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 			rec.Expect = "fail"
 		}
 	}
+	x.leaveOutStopped(&rec)
 	for _, w := range rec.Warnings {
 		x.r.warnProgress(x.c.ID, w.Text)
 	}
@@ -513,6 +515,30 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 	return fmt.Errorf("%s: %w", stepName(st), err)
 }
 
+// leaveOutStopped leaves out the files of a step during which the process was
+// stopped.
+func (x *caseRun) leaveOutStopped(rec *result.Step) {
+	if x.r.c.Stops == nil || len(rec.Samples) == 0 {
+		return
+	}
+	n, stops, now := 0, x.r.c.Stops(), x.r.now()
+	for i, f := range rec.Samples {
+		if slices.ContainsFunc(stops, func(s host.Stop) bool {
+			return f.StartNS < now-int64(s.Ended) && now-int64(s.Began) < f.StartNS+f.DurationNS
+		}) {
+			rec.LeaveOut(i)
+			n++
+		}
+	}
+	switch {
+	case n > 0 && rec.IsSerial():
+		addWarning(rec, "stopped", "left out: %s, as the process did not run for a part of the time", units.Count(n, "file"))
+	case n > 0:
+		addWarning(rec, "stopped", "the process did not run while workers transferred files: the time of all files together "+
+			"contains it")
+	}
+}
+
 // writtenBy is how many bytes a step wrote to files, or the write step of a
 // canary.
 func writtenBy(st *result.Step) (sum int64) {
@@ -528,9 +554,6 @@ func writtenBy(st *result.Step) (sum int64) {
 			}
 		}
 	case st.Do == "write" || st.Do == "copy" || st.Do == "canary" && st.Op == "write":
-		if st.Span != nil {
-			return st.Span.Bytes
-		}
 		for _, s := range st.Samples {
 			sum += s.Bytes
 		}

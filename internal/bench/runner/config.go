@@ -53,6 +53,7 @@ import (
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -74,6 +75,8 @@ type Config struct {
 	// Suspended is for how long the machine has slept or this process was stopped; 0
 	// with an error, nil: unknown.
 	Suspended func() (time.Duration, error)
+	// Stops are the latest times in which this process was stopped; nil: unknown.
+	Stops func() []host.Stop
 	// Throttled is for how long a limit of processor time has kept this process
 	// from running; nil: unknown.
 	Throttled func() time.Duration

@@ -10,8 +10,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/bench/engine/inprocess"
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/host"
 )
 
 // asleep lets the machine of c sleep for an hour when a step begins of which when says so.
@@ -77,6 +80,35 @@ func TestAStepThatWasStoppedSaysSo(t *testing.T) {
 	}
 	assert.Equal(t, []string{"read the process did not run for 300ms of this step",
 		"read a limit of processor time (cpu.max) kept the process from running for 2ms of this step"}, said)
+}
+
+// What a step measured while the process was stopped is in the journal, and its span does not count it.
+func TestFilesOfAStepThatWasStoppedAreMarkedInTheJournal(t *testing.T) {
+	c := lived(t, once)
+	real, from := clock.NewReal(), time.Duration(0)
+	c.Clock, c.Engine = real, inprocess.New(real.Wall)
+	c.Stops = func() []host.Stop {
+		if from == 0 {
+			return nil
+		}
+		return []host.Stop{{Began: real.Now() - from}}
+	}
+	c.Progress = &at{when: step("UDSB", "read", "new"), do: func() { from = real.Now() }}
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	for _, cs := range fold(t, c.Out).Cases {
+		for _, st := range cs.Steps {
+			if !strings.Contains(cs.ID, "UDSB") || len(st.Samples) == 0 {
+				continue
+			}
+			isRead := st.Do == "read"
+			for _, f := range st.Samples {
+				assert.Equal(t, isRead, f.Stopped, "%s %s", st.Do, f.File)
+			}
+			assert.Equal(t, isRead, st.Span.Bytes == 0, st.Do)
+			assert.Equal(t, isRead, st.Span.LastDoneNS == st.Span.GateNS, st.Do)
+		}
+	}
 }
 
 // A sleep before a pause is one in the middle of the case as well.

@@ -43,7 +43,7 @@ func (r *run) works(p picture) map[string]map[int]work {
 	out := map[string]map[int]work{}
 	for c, s := range r.Steps() {
 		if s.Op != p.op || s.Phase != p.phase || s.Cycle != 0 || s.Span == nil || !report.IsShown(c, s) ||
-			s.Span.LastDoneNS <= s.Span.GateNS {
+			s.Span.LastDoneNS <= s.Span.GateNS || s.LacksFiles() {
 			continue
 		}
 		if out[c.ID] == nil {

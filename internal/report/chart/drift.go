@@ -71,7 +71,7 @@ func stepRate(s *result.Step) (rate float64, ok bool) {
 	switch {
 	case s.Span != nil && s.Span.LastDoneNS > s.Span.GateNS && s.Span.Bytes > 0:
 		return float64(s.Span.Bytes) / float64(s.Span.LastDoneNS-s.Span.GateNS) * 1e9, true
-	case s.Stream != nil && s.DurationNS > 0 && s.Stream.In > 0:
+	case s.Stream != nil && !s.LacksFiles() && s.DurationNS > 0 && s.Stream.In > 0:
 		return float64(s.Stream.In) / float64(s.DurationNS) * 1e9, true
 	}
 	return 0, false

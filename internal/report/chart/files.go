@@ -73,7 +73,7 @@ func fileSets(v *report.View) []fileSet {
 		set := &out[at]
 		set.workers = max(set.workers, s.Workers)
 		for _, f := range s.Samples {
-			if f.Bytes > 0 && f.DurationNS > 0 {
+			if f.IsTimed() {
 				set.files = append(set.files, timedFile{float64(f.Bytes), float64(f.DurationNS) / 1e9, s.Round})
 			}
 		}

@@ -26,7 +26,7 @@ Unit compression-ratio better=higher
 `
 
 // writeBenchfmt writes the Go benchmark format, which benchstat compares: one
-// line per executed step and round that counts, named after action, keys, phase
+// line per executed step and round that counts, with all its files, named after action, keys, phase
 // and cycle, so that the rounds are the repetitions. A step without a phase is
 // named by its position. Units are bytes and seconds, never scaled.
 //
@@ -51,7 +51,8 @@ func writeBenchfmt(w io.Writer, runs []*result.Result, _ string) error {
 				c := &r.Cases[ci]
 				for si := range c.Steps {
 					s := &c.Steps[si]
-					if (benchRate(s) != "") != rated || !c.Counts(s.Round) || s.Error != "" || s.Expect == "fail" {
+					isWhole := c.Counts(s.Round) && s.Error == "" && s.Expect != "fail" && !s.LacksFiles()
+					if (benchRate(s) != "") != rated || !isWhole {
 						continue
 					}
 					writeConfig(w, config, benchConfig(r, c, s))

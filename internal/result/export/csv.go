@@ -124,7 +124,9 @@ type tableRow struct {
 func (x *tableRow) Counts() any     { return x.Case.Counts(x.Step.Round) }
 func (x *tableRow) IsHeadline() any { return x.Estimate.Name == x.Summary.Headline }
 func (x *tableRow) TableOp() any    { return x.Row.Op + x.Column.Op }
-func (x *tableRow) SampleRate() any { return rateCell(x.Sample.Bytes, x.Sample.DurationNS) }
+func (x *tableRow) SampleRate() any {
+	return cellIf(!x.Sample.Stopped, rateCell(x.Sample.Bytes, x.Sample.DurationNS))
+}
 
 func (x *tableRow) ToolName() any { return x.Run.Tool.Name + " " + x.Run.Tool.Version }
 func (x *tableRow) OSName() any   { return osName(x.Session.Host) }

@@ -14,19 +14,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestToBeStopped prints for how long it was suspended between its start and the first byte that it reads.
+// TestToBeStopped prints for how long it was suspended between its start and the first byte that it reads, and how long
+// its stops were.
 func TestToBeStopped(t *testing.T) {
 	if os.Getenv("DMGBENCH_TEST_STOPPED") == "" {
 		return
 	}
 	before, err := Suspended()
+	start := time.Now()
 	require.NoError(t, err)
 	fmt.Println("ready")
 	_, err = os.Stdin.Read(make([]byte, 1))
 	require.NoError(t, err)
 	after, err := Suspended()
 	require.NoError(t, err)
-	fmt.Println((after - before).Nanoseconds())
+	var sum time.Duration
+	for _, s := range Stops() {
+		require.True(t, 0 <= s.Ended && s.Ended < s.Began && s.Began < time.Since(start), "%v", s)
+		sum += s.Began - s.Ended
+	}
+	fmt.Println((after - before).Nanoseconds(), sum.Nanoseconds())
 }
 
 func TestAProcessThatWasStoppedKnowsForHowLong(t *testing.T) {
@@ -47,11 +54,24 @@ func TestAProcessThatWasStoppedKnowsForHowLong(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	_, err = in.Write([]byte("\n"))
 	require.NoError(t, err)
-	var ns int64
-	_, err = fmt.Fscan(said, &ns)
+	var ns, sum int64
+	_, err = fmt.Fscan(said, &ns, &sum)
 	require.NoError(t, err)
 	require.NoError(t, cmd.Wait())
 	assert.GreaterOrEqual(t, time.Duration(ns), time.Second)
+	assert.GreaterOrEqual(t, time.Duration(sum), 900*time.Millisecond)
+}
+
+func TestTheLatestStopsAreKept(t *testing.T) {
+	w := &stopWatch{origin: time.Now()}
+	for i := range time.Duration(3 * maxStops) {
+		w.add(Stop{10 * i, 10*i + 1}, 2)
+	}
+	all, latest := w.seen()
+	assert.EqualValues(t, 6*maxStops, all)
+	assert.Len(t, latest, maxStops)
+	assert.EqualValues(t, 20*maxStops, latest[0].Began)
+	assert.EqualValues(t, 30*maxStops-9, latest[maxStops-1].Ended)
 }
 
 func TestThrottledTimeIsThatOfTheTightestGroup(t *testing.T) {
