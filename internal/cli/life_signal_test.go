@@ -3,7 +3,6 @@ package cli_test
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,9 +33,10 @@ func signals(t *testing.T, bin string) {
 		begin, before = []string{"resume", w.out}, w.journal()
 	}
 	// nohup and a shell's trap have signals ignored: then they interrupt nothing.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+	script := filepath.Join(t.TempDir(), "ignoring")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\ntrap '' HUP INT\nexec '"+bin+"' \"$@\"\n"), 0o755))
+	w.bin = script
 	p := w.start("resume", w.out)
-	signal.Reset(syscall.SIGHUP, syscall.SIGINT)
 	w.settling(p, "UDSB", 4)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
