@@ -52,7 +52,7 @@ for plan; do
 	said=$(seconds "$said") took=$(seconds "$took")
 	awk -v p="$plan" -v e="$said" -v t="$took" 'BEGIN {
 		f = t > 0 ? e / t : 0
-		printf "%-26s %8.1f s %8.1f s %8.2f%s\n", p, e, t, f, f < 0.5 || f > 2 ? "  more than 2" : ""
+		printf "%-26s %8.1f s %8.1f s %8.2f%s\n", p, e, t, f, (f < 0.5 || f > 2) ? "  more than 2" : ""
 	}'
 	rm -rf "${dir:?}/$plan"
 done
