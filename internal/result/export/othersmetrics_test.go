@@ -13,6 +13,7 @@ import (
 	"dmgbench/internal/interoptest"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/safetext"
 )
 
 // metrics are what another program understood of an export.
@@ -82,7 +83,7 @@ func TestOthersReadTheMetrics(t *testing.T) {
 			require.Len(t, f.Samples, len(want[i].lines), "%s: %s", parser, f.Name)
 			for _, s := range f.Samples {
 				assert.Equal(t, f.Name, s.Name, parser)
-				assert.Equal(t, r.Plan.Name, s.Labels["plan"], "%s: %s", parser, f.Name)
+				assert.Equal(t, safetext.Clean(r.Plan.Name), s.Labels["plan"], "%s: %s", parser, f.Name)
 				assert.Len(t, s.Labels, len(want[i].labels), "%s: %s", parser, f.Name)
 				assert.False(t, s.Stamped, f.Name)
 			}
@@ -100,7 +101,8 @@ func assertMetrics(t *testing.T, r *result.Result, got metrics) {
 	}
 	first := func(name string) map[string]string { return got[byName[name]].Samples[0].Labels }
 	assert.Equal(t, r.Sessions[0].Engine.Title, first("dmgbench_run_info")["engine"])
-	assert.Equal(t, "\uFFFD\u202eתוכנית 🧨\x00", first("dmgbench_run_info")["model"], "what is no UTF-8 is replaced")
+	assert.Equal(t, "\uFFFD\uFFFDתוכנית 🧨\uFFFD", first("dmgbench_run_info")["model"],
+		"what is no UTF-8 is replaced, and what a terminal obeys")
 	assert.Equal(t, r.Cases[0].ID, first("dmgbench_case_status")["case"])
 	assert.Equal(t, r.Claims[0].ID, first("dmgbench_claim_verdict")["claim"])
 	for name, want := range map[string]float64{"dmgbench_rate_bytes_per_second": 1.5e9, "dmgbench_rate_ci_low_bytes_per_second": 1.25e9,
