@@ -254,6 +254,7 @@ func TestSpansContainTheCallsThatThePageNames(t *testing.T) {
 			assert.Equal(t, 100, writes+found["random"]["pread64"])
 			assert.InDelta(t, writes/4, found["random"]["fsync"], 1)
 			delete(found, "random")
+			assertEdit(t, target, callsIn(calls, "edit"))
 			if target == "in-process" {
 				assert.Len(t, found, len(inImage))
 				return
@@ -272,6 +273,35 @@ func TestSpansContainTheCallsThatThePageNames(t *testing.T) {
 			assert.Equal(t, 24, mentioned(calls, "list", ".dat\""), "no file is looked up before it is timed: it is cold after a remount")
 		})
 	}
+}
+
+// callsIn is how often each call comes in a step, whose time is that of the whole step.
+func callsIn(calls []tracedCall, step string) map[string]int {
+	n := map[string]int{}
+	in := ""
+	for _, c := range calls {
+		kind, name := c.marked()
+		if kind == "step" {
+			in = name
+		}
+		if kind == "" && in == step {
+			n[c.name]++
+		}
+	}
+	return n
+}
+
+// assertEdit looks for what the page names: of 74 blocks 7 change, the file is written as another one, and is flushed
+// before the volume is.
+func assertEdit(t *testing.T, target string, got map[string]int) {
+	t.Helper()
+	assert.Equal(t, 1, got["pread64"], "the old content is read")
+	assert.GreaterOrEqual(t, got["fsync"], 2, "the file and the volume are flushed")
+	if target == "in-process" {
+		return
+	}
+	assert.Equal(t, 1+7, got["pwrite64"], "the copy, and the blocks that change")
+	assert.Equal(t, 1, got["renameat"])
 }
 
 // mentioned is how many calls of a step have a text in their arguments.
