@@ -122,7 +122,7 @@ func (e *Engine) runOnce(ctx context.Context, c call) (r command.Result, err err
 // bytes.
 func (e *Engine) runProgram(ctx context.Context, verb string, bytes int64, program string, args []string,
 	input []byte) (command.Result, error) {
-	return command.Run(ctx, command.Job{Path: program, Args: args, Input: input, Dir: e.o.WorkDir,
+	return e.o.Run(ctx, command.Job{Path: program, Args: args, Input: input, Dir: e.o.WorkDir,
 		Deadline: e.o.Deadline(verb, bytes), Grace: e.o.Grace})
 }
 

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil/command"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/host"
@@ -68,6 +69,8 @@ type Options struct {
 	Passphrase []byte
 	Host       *Host         // nil: this system
 	Grace      time.Duration // how long a tool has to end after SIGTERM, 0: 10 s
+	// Run runs every program that the engine needs; nil: command.Run. Tests replace it by a model of the tools.
+	Run func(context.Context, command.Job) (command.Result, error)
 }
 
 // Apple returns the options for Apple's tools on macOS of the named version,
@@ -115,6 +118,9 @@ func newUnprobed(o Options) (*Engine, error) {
 		o.Deadline = deadlineOf
 	}
 	o.Clock, o.Host = cmp.Or[clock.Clock](o.Clock, clock.NewReal()), cmp.Or(o.Host, systemHost())
+	if o.Run == nil {
+		o.Run = command.Run
+	}
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	// Tools print resolved paths.
 	dir, err := filepath.EvalSymlinks(cmp.Or(o.WorkDir, os.TempDir()))
