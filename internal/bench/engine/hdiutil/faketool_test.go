@@ -2,6 +2,7 @@ package hdiutil
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -11,47 +12,66 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
+
+	"dmgbench/internal/bench/engine/hdiutil/command"
+	"dmgbench/internal/system/clock"
 )
 
-// A stand-in for hdiutil and diskutil: a mode of the test's own program. It obeys the grammar of Apple's tools, refuses options
-// that it does not know, keeps images that look like real ones from the outside, "mounts" by moving files into the mount point,
-// and can be made to fail in every way that was seen of Apple's tools.
+// A model of macOS as the driver sees it: hdiutil, diskutil and log, the images that they attach, disks, and the mount
+// table. It runs in this process on a clock of its own, which may be virtual, and takes the command lines that the tools
+// would be given. It obeys the grammar of Apple's tools, refuses options that it does not know, keeps images that look like
+// real ones from the outside, "mounts" by putting files into the mount point, and can be made to fail in every way that was
+// seen of Apple's tools.
 
 // FakeRule says how the tool behaves in some of the calls of a verb.
 type FakeRule struct {
 	Verb     string // "attach", "image attach", "detach", …; "*" is every verb
 	From, To int    // calls of the verb, from 1; To 0 means for ever
-	// Do is one of: busy, eagain, eagain-foreign, hang, hang-after, killed (by a signal, when its work is done), garbage, empty,
-	// truncated, short (a list without its last images), nothing (status 0 and nothing happens), deprecated, licence, fail.
+	// Do is one of:
+	//   - instead of the work: busy, eagain, eagain-foreign, fail, nothing (status 0), hang, lands (a hang that is ended, and
+	//     the work is done after it);
+	//   - after the work: hang-after, killed (by a signal), fail-after;
+	//   - with another output: garbage, empty, truncated, short (a list without its last images), deprecated, licence;
+	//   - of attach: late (the volume is mounted later), unmounted (never), vanishes (the disk is gone again), read-only;
+	//   - of detach: lingers (the device's node is there for some time), unmounts (the volume goes, the disk stays);
+	//   - of any: slow, sleep (the machine sleeps).
 	Do     string
-	Text   string // of fail, on stderr
-	Status int    // of fail
-	Half   bool   // fail: leave half a file behind
+	Text   string        // of fail, on stderr
+	Status int           // of fail
+	Half   bool          // fail: leave half a file behind
+	After  time.Duration // of lands, late, lingers, slow and sleep: how long
 }
 
 // FakeConfig is what the tool is.
 type FakeConfig struct {
-	Vendor  string   // "Apple" unless given
-	Types   []string // of `create -help`; nil: all
-	Names   []string // file systems of `create -help`; nil: Apple's
-	Formats []string // of `convert -help`; nil: all
-	NoHelp  bool     // help texts are empty
-	Brief   bool     // help texts of diskutil end with 0 and name no formats
-	NoASIF  bool     // diskutil of macOS 15, which makes APFS alone and has no --fs
-	NoImage bool     // diskutil has no verb image
-	Bare    bool     // diskutil puts APFS on the image without a partition table
-	NoDisk  bool     // the system makes no disk of APFS containers, as if they were damaged
-	Server  int      // process that serves every attached image; 0: the list names none
-	Trims   string   // the function that APFS logs trims by; "" is that of macOS 26
+	Vendor  string                   // "Apple" unless given
+	Types   []string                 // of `create -help`; nil: all
+	Names   []string                 // file systems of `create -help`; nil: Apple's
+	Formats []string                 // of `convert -help`; nil: all
+	NoHelp  bool                     // help texts are empty
+	Brief   bool                     // help texts of diskutil end with 0 and name no formats
+	NoASIF  bool                     // diskutil of macOS 15, which makes APFS alone and has no --fs
+	NoImage bool                     // diskutil has no verb image
+	Bare    bool                     // diskutil puts APFS on the image without a partition table
+	NoDisk  bool                     // the system makes no disk of APFS containers, as if they were damaged
+	Server  int                      // process that serves every attached image; 0: the list names none
+	Trims   string                   // the function that APFS logs trims by; "" is that of macOS 26
+	Makes   bool                     // a missing mount point is made, and removed with its volume: macOS 27
+	Reuse   bool                     // the numbers of disks are used again at once
+	Cost    map[string]time.Duration // by verb: how long a run takes
 	Rules   []FakeRule
 }
 
 // FakeCall is one call of the tool.
 type FakeCall struct {
-	Tool  string
-	Args  []string
-	Env   []string
-	Input string
+	Tool         string
+	Args         []string
+	Input        string
+	Began, Ended time.Duration // on the clock
+	Rule         string        // Do of the rule that held
+	Status       int           // -1: it did not run to its end
 }
 
 // Verb are the words before the first option or path.
@@ -63,105 +83,76 @@ func (c FakeCall) Verb() string {
 	return strings.Join(c.Args[:n], " ")
 }
 
-// FakeMount is an attached image.
-type FakeMount struct {
-	Image, Point, Kind string
-	Disk               int
-	ReadOnly           bool
-	Diskutil           bool
+// FakeTool is the machine.
+type FakeTool struct {
+	Dir    string // the tools' folder
+	Clock  clock.Clock
+	OnHang func() // is called when a tool begins to hang
+	// Broken is what the driver did that no real Mac would bear: a mount point removed under a volume, say.
+	Broken []string
+
+	c      FakeConfig
+	mu     sync.Mutex
+	calls  []FakeCall
+	count  map[string]int // by verb
+	disks  []*FakeMount
+	next   int // last disk number
+	gone   int // disk number of the last that was detached
+	slept  time.Duration
+	nodes  map[int]time.Duration // of disks that are gone: until when their node is there
+	events []fakeEvent
 }
 
-// FakeTool is a stand-in with its state in a folder.
-type FakeTool struct{ Dir string }
-
-// NewFakeTool makes a stand-in in a folder of its own. The test's TestMain has to call [RunAsFakeTool].
-func NewFakeTool(dir string, c FakeConfig) (*FakeTool, error) {
-	text, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	return &FakeTool{Dir: dir}, os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600)
+// NewFakeTool makes a machine without images.
+func NewFakeTool(dir string, c FakeConfig) *FakeTool {
+	return &FakeTool{Dir: dir, c: c, count: map[string]int{}, next: 3, nodes: map[int]time.Duration{},
+		Clock: clock.NewVirtual(time.Unix(0, 0))}
 }
 
-// FakeHanging is the name of a FIFO in the tool's folder that hang-after opens for
-// writing before it hangs, if there is one: a test that reads it knows that the work is done.
-const FakeHanging = "hanging"
-
-const mark = "dmgbench-stand-in"
-
-// Command is the program with the arguments before a command's own; tool is hdiutil or diskutil.
-func (t *FakeTool) Command(tool string) []string {
-	exe, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	return []string{exe, mark, t.Dir, tool}
-}
+// Command is the program with the arguments before a command's own; tool is hdiutil, diskutil or log.
+func (t *FakeTool) Command(tool string) []string { return []string{filepath.Join(t.Dir, tool)} }
 
 // Calls are all calls so far.
-func (t *FakeTool) Calls() ([]FakeCall, error) {
-	text, err := os.ReadFile(filepath.Join(t.Dir, "calls.jsonl"))
-	if os.IsNotExist(err) {
-		return nil, nil
+func (t *FakeTool) Calls() []FakeCall { return t.calls }
+
+// Host is the system without the tools.
+func (t *FakeTool) Host() *Host {
+	return &Host{Mounts: t.mounts, Exists: t.exists, Trim: func(context.Context, string) (int64, error) {
+		return 0, errors.ErrUnsupported
+	}}
+}
+
+// Run runs one of the tools, and other programs as they are.
+func (t *FakeTool) Run(ctx context.Context, j command.Job) (r command.Result, err error) {
+	if filepath.Dir(j.Path) != t.Dir {
+		return command.Run(ctx, j)
 	}
-	if err != nil {
-		return nil, err
+	if err := ctx.Err(); err != nil {
+		return r, err
 	}
-	var list []FakeCall
-	for line := range strings.Lines(string(text)) {
-		var c FakeCall
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			return nil, err
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	call := FakeCall{Tool: filepath.Base(j.Path), Args: j.Args, Input: string(j.Input), Began: t.Clock.Now()}
+	rule := t.rule(call.Verb())
+	call.Rule = rule.Do
+	i := &invocation{FakeTool: t, FakeCall: call, verb: call.Verb()}
+	r.Status, err = i.run(ctx, j, rule)
+	i.Status, i.Ended = r.Status, t.Clock.Now()
+	t.calls = append(t.calls, i.FakeCall)
+	r.Stdout, r.Stderr, r.Duration = []byte(i.out.String()), []byte(i.said.String()), i.Ended-i.Began
+	return r, err
+}
+
+// rule is the one for this call of the verb.
+func (t *FakeTool) rule(verb string) FakeRule {
+	t.count[verb]++
+	n := t.count[verb]
+	for _, r := range t.c.Rules {
+		if (r.Verb == verb || r.Verb == "*") && n >= r.From && (r.To == 0 || n <= r.To) {
+			return r
 		}
-		list = append(list, c)
 	}
-	return list, nil
-}
-
-// Attached are the attached images.
-func (t *FakeTool) Attached() ([]FakeMount, error) {
-	s, err := loadState(t.Dir)
-	return s.Images, err
-}
-
-// Renumber gives all attached images other disk numbers, as after a detach and attach behind our back.
-func (t *FakeTool) Renumber(by int) error {
-	s, err := loadState(t.Dir)
-	if err != nil {
-		return err
-	}
-	for i := range s.Images {
-		s.Images[i].Disk += by
-	}
-	return s.save(t.Dir)
-}
-
-// Forget takes all attached images away, as if somebody had detached them.
-func (t *FakeTool) Forget() error {
-	s, err := loadState(t.Dir)
-	if err != nil {
-		return err
-	}
-	s.Images = nil
-	return s.save(t.Dir)
-}
-
-// Occupy attaches an image behind the tool's back, mounted elsewhere.
-func (t *FakeTool) Occupy(image, point string) error {
-	s, err := loadState(t.Dir)
-	if err != nil {
-		return err
-	}
-	s.Next++
-	s.Images = append(s.Images, FakeMount{Image: image, Point: point, Kind: "apfs", Disk: s.Next})
-	return s.save(t.Dir)
-}
-
-// RunAsFakeTool runs the stand-in and ends the process, if the program was started as one.
-func RunAsFakeTool() {
-	if len(os.Args) > 3 && os.Args[1] == mark {
-		os.Exit(run(os.Args[2], os.Args[3], os.Args[4:]))
-	}
+	return FakeRule{}
 }
 
 // meta is what an image of the stand-in is; it lies behind the first kilobyte.
@@ -295,10 +286,10 @@ func read(path string) (meta, error) {
 // passphrase is what the tool would take from its input.
 func (i *invocation) passphrase(n int) string {
 	between := "\x00"
-	if i.tool == "diskutil" {
+	if i.Tool == "diskutil" {
 		between = "\n"
 	}
-	all := strings.Split(i.input, between)
+	all := strings.Split(i.Input, between)
 	if n >= len(all) {
 		return ""
 	}
@@ -315,22 +306,6 @@ func (i *invocation) unlock(path string) (meta, error) {
 }
 
 func hashed(pass string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(pass)))[:16] }
-
-// contents is where the files of an unmounted volume are.
-func (i *invocation) contents(image string) string {
-	return filepath.Join(i.dir, "contents-"+hashed(image))
-}
-
-func moveAll(from, to string) error {
-	if err := errors.Join(os.MkdirAll(to, 0o700), os.MkdirAll(from, 0o700)); err != nil {
-		return err
-	}
-	list, err := os.ReadDir(from)
-	for _, e := range list {
-		err = errors.Join(err, os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())))
-	}
-	return err
-}
 
 func list(body string) string {
 	return `<?xml version="1.0" encoding="UTF-8"?>
@@ -350,9 +325,9 @@ func dict(pairs ...string) string {
 }
 
 // entities is the list of one attached image, in either dialect, never in the order of the disks.
-func (i *invocation) entities(m FakeMount) string {
+func (i *invocation) entities(m *FakeMount, point string) string {
 	dev, hints := "/dev/", [3]string{"7C3457EF-0000-11AA-AA11-00306543ECAC", "EF57347C-0000-11AA-AA11-00306543ECAC", "41504653-0000-11AA-AA11-00306543ECAC"}
-	if m.Diskutil && i.tool == "diskutil" {
+	if m.Diskutil && i.Tool == "diskutil" {
 		dev, hints = "", [3]string{"Apple_APFS", "Apple_APFS_Container", "Apple_APFS_Volume"}
 	}
 	disk := fmt.Sprintf("%sdisk%d", dev, m.Disk)
@@ -360,10 +335,10 @@ func (i *invocation) entities(m FakeMount) string {
 	var e []string
 	if m.Kind == "apfs" && i.c.NoDisk {
 	} else if m.Kind == "apfs" {
-		e = append(e, dict("content-hint", hints[2], "dev-entry", synthesized+"s1", "mount-point", m.Point, "volume-kind", "apfs"),
+		e = append(e, dict("content-hint", hints[2], "dev-entry", synthesized+"s1", "mount-point", point, "volume-kind", "apfs"),
 			dict("content-hint", hints[1], "dev-entry", synthesized))
 	} else {
-		e = append(e, dict("content-hint", "Microsoft Basic Data", "dev-entry", disk+"s1", "mount-point", m.Point, "volume-kind", m.Kind))
+		e = append(e, dict("content-hint", "Microsoft Basic Data", "dev-entry", disk+"s1", "mount-point", point, "volume-kind", m.Kind))
 	}
 	if m.Diskutil && i.c.Bare {
 		e = append(e, dict("content-hint", "", "dev-entry", disk))

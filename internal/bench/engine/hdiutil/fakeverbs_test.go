@@ -2,138 +2,73 @@ package hdiutil
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"dmgbench/internal/bench/engine/hdiutil/command"
 )
 
-// state is what lasts between calls.
-type state struct {
-	Calls  map[string]int
-	Images []FakeMount
-	Next   int // last disk number
-	Gone   int // disk number of the last that was detached
-}
-
-func loadState(dir string) (state, error) {
-	s := state{Calls: map[string]int{}, Next: 3}
-	text, err := os.ReadFile(filepath.Join(dir, "state.json"))
-	if os.IsNotExist(err) {
-		return s, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	return s, err
-}
-
-func (s state) save(dir string) error {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	tmp := filepath.Join(dir, "state.tmp")
-	if err := os.WriteFile(tmp, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(dir, "state.json"))
-}
-
-// invocation is one run.
+// invocation is one run of a tool.
 type invocation struct {
-	dir, tool, verb string
-	c               FakeConfig
-	s               state
-	opts            map[string]string
-	args            []string
-	input           string
-	out, said       strings.Builder
+	*FakeTool
+	FakeCall
+	verb      string
+	opts      map[string]string
+	args      []string
+	out, said strings.Builder
 }
 
-func run(dir, tool string, args []string) int {
-	i := &invocation{dir: dir, tool: tool}
-	if err := i.load(args); err != nil {
-		fmt.Fprintln(os.Stderr, "stand-in:", err)
-		return 99
+// run does what the verb asks for, as the rule has it.
+func (i *invocation) run(ctx context.Context, j command.Job, r FakeRule) (status int, err error) {
+	i.pass(i.c.Cost[i.verb])
+	switch r.Do {
+	case "slow", "sleep":
+		i.pass(r.After)
+		if r.Do == "sleep" {
+			i.slept += r.After
+		}
+	case "hang":
+		return i.hang(ctx, j)
+	case "lands": // the service of the system goes on without its client
+		later := &invocation{FakeTool: i.FakeTool, FakeCall: i.FakeCall, verb: i.verb}
+		i.later(j.Deadline+r.After, func() { later.execute(FakeRule{}) })
+		return i.hang(ctx, j)
 	}
-	rule, _ := i.rule()
-	status, done := i.before(rule)
+	status, done := i.before(r)
 	if !done {
-		status = i.execute(args)
-		if status == 0 {
-			i.after(rule)
-		}
+		status = i.execute(r)
 	}
-	if err := i.s.save(dir); err != nil {
-		fmt.Fprintln(os.Stderr, "stand-in:", err)
-		return 99
+	if status == 0 && !done {
+		i.after(r)
 	}
-	fmt.Print(i.out.String())
-	fmt.Fprint(os.Stderr, i.said.String())
-	if rule.Do == "hang-after" {
-		if f, err := os.OpenFile(filepath.Join(dir, FakeHanging), os.O_WRONLY, 0); err == nil {
-			f.Close()
-		}
-		hang()
+	switch r.Do {
+	case "hang-after":
+		return i.hang(ctx, j)
+	case "killed":
+		return -1, fmt.Errorf("%w: killed", command.ErrSignal)
+	case "fail-after":
+		fmt.Fprintln(&i.said, r.Text)
+		return r.Status, nil
 	}
-	if rule.Do == "killed" {
-		if self, err := os.FindProcess(os.Getpid()); err == nil {
-			_ = self.Kill()
-		}
-		hang()
-	}
-	return status
+	return status, nil
 }
 
-func (i *invocation) load(args []string) error {
-	text, err := os.ReadFile(filepath.Join(i.dir, "config.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &i.c)
+// hang waits for the end of the context or the deadline.
+func (i *invocation) hang(ctx context.Context, j command.Job) (int, error) {
+	if i.OnHang != nil {
+		i.OnHang()
 	}
-	if err != nil {
-		return err
+	if ctx.Err() != nil {
+		return -1, ctx.Err()
 	}
-	if i.s, err = loadState(i.dir); err != nil {
-		return err
-	}
-	input, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		return err
-	}
-	i.input = string(input)
-	call := FakeCall{Tool: i.tool, Args: args, Env: os.Environ(), Input: i.input}
-	i.verb = call.Verb()
-	line, err := json.Marshal(call)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(i.dir, "calls.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = f.Write(append(line, '\n'))
-	return err
-}
-
-// rule is the one for this call of the verb.
-func (i *invocation) rule() (FakeRule, bool) {
-	i.s.Calls[i.verb]++
-	n := i.s.Calls[i.verb]
-	for _, r := range i.c.Rules {
-		if (r.Verb == i.verb || r.Verb == "*") && n >= r.From && (r.To == 0 || n <= r.To) {
-			return r, true
-		}
-	}
-	return FakeRule{}, false
+	i.pass(j.Deadline)
+	return -1, fmt.Errorf("%w: ended after %s", command.ErrDeadline, j.Deadline)
 }
 
 // before is what happens instead of the work.
@@ -151,8 +86,6 @@ func (i *invocation) before(r FakeRule) (status int, done bool) {
 	case "eagain-foreign":
 		fmt.Fprintln(&i.said, "hdiutil: 操作失败 - 资源暂时不可用 (35)")
 		return 1, true
-	case "hang":
-		hang()
 	case "nothing":
 		fmt.Fprintln(&i.out, "created: /somewhere/else")
 		return 0, true
@@ -168,9 +101,9 @@ func (i *invocation) before(r FakeRule) (status int, done bool) {
 
 // positional is the last word that is a path.
 func (i *invocation) positional() string {
-	for n := len(os.Args) - 1; n > 3; n-- {
-		if filepath.IsAbs(os.Args[n]) {
-			return os.Args[n]
+	for _, a := range slices.Backward(i.Args) {
+		if filepath.IsAbs(a) {
+			return a
 		}
 	}
 	return ""
@@ -197,15 +130,6 @@ func (i *invocation) after(r FakeRule) {
 	i.out.WriteString(text)
 }
 
-// hang is deaf to every polite end.
-func hang() {
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	if r, w, err := os.Pipe(); err == nil { // that nobody writes to
-		_, _ = r.Read(make([]byte, 1))
-		w.Close()
-	}
-}
-
 // arity are the options of each verb and whether they take a value. What is not listed is refused.
 var arity = map[string]string{
 	"create":             "-sectors= -type= -fs= -volname= -layout= -imagekey= -encryption= -stdinpass -nospotlight -plist",
@@ -230,14 +154,15 @@ var arity = map[string]string{
 	"show":               "--style= --start= --predicate=",
 }
 
-func (i *invocation) execute(args []string) int {
+func (i *invocation) execute(r FakeRule) int {
+	args := i.Args
 	for _, a := range args {
 		if a == "-help" || a == "--help" {
 			return i.help()
 		}
 	}
 	known, ok := arity[i.verb]
-	if !ok || i.tool == "diskutil" && i.c.NoImage {
+	if !ok || i.Tool == "diskutil" && i.c.NoImage {
 		return i.failed(1, "diskutil: did not recognize verb %q", i.verb)
 	}
 	if i.verb == "image create blank" && i.c.NoASIF {
@@ -261,7 +186,7 @@ func (i *invocation) execute(args []string) int {
 			return i.failed(1, "hdiutil: %s: unrecognized option `%s'\nUsage: …", i.verb, a)
 		}
 	}
-	return i.do()
+	return i.do(r)
 }
 
 func hasField(list, word string) bool {
@@ -281,9 +206,9 @@ func (i *invocation) failed(status int, format string, args ...any) int {
 func (i *invocation) help() int {
 	switch {
 	case i.c.NoHelp:
-	case i.tool == "diskutil" && i.c.NoImage:
+	case i.Tool == "diskutil" && i.c.NoImage:
 		return i.failed(1, "diskutil: did not recognize verb %q", i.verb)
-	case i.tool == "diskutil" && i.c.Brief:
+	case i.Tool == "diskutil" && i.c.Brief:
 		fmt.Fprintf(&i.out, "OVERVIEW: Create a disk image\n\nUSAGE: diskutil %s [<options>] <path>\n", i.verb)
 		return 0
 	case i.verb == "create":
@@ -309,7 +234,7 @@ func or(list []string, otherwise ...string) []string {
 	return otherwise
 }
 
-func (i *invocation) do() int {
+func (i *invocation) do(r FakeRule) int {
 	switch i.verb {
 	case "info":
 		return i.info()
@@ -323,9 +248,9 @@ func (i *invocation) do() int {
 	case "create", "image create blank":
 		return i.create()
 	case "attach", "image attach":
-		return i.attach()
+		return i.attach(r)
 	case "detach", "eject":
-		return i.detach()
+		return i.detach(r)
 	case "convert", "image create from":
 		return i.convert()
 	case "resize", "image resize":
@@ -355,7 +280,7 @@ func (i *invocation) create() int {
 	if n, err := strconv.ParseInt(i.opts["--size"], 10, 64); err == nil {
 		m.Size = n
 	}
-	if m.FS == "" && i.tool == "diskutil" {
+	if m.FS == "" && i.Tool == "diskutil" {
 		m.FS = "APFS"
 	}
 	if i.opts["--encrypt"] != "" {
@@ -388,35 +313,44 @@ func (i *invocation) put(m meta, path string) int {
 	return 0
 }
 
-func (i *invocation) attach() int {
-	image, point := i.args[0], i.opts["-mountpoint"]+i.opts["--mountPoint"]
-	m, err := i.unlock(image)
-	if err == nil && i.tool == "hdiutil" && m.Format == "ASIF" {
+func (i *invocation) attach(r FakeRule) int {
+	path, point := i.args[0], i.opts["-mountpoint"]+i.opts["--mountPoint"]
+	m, err := i.unlock(path)
+	if err == nil && i.Tool == "hdiutil" && m.Format == "ASIF" {
 		err = errors.New("this image format is not supported by hdiutil. Please use 'diskutil image attach'")
 	}
 	if err != nil {
 		return i.reason(err)
 	}
-	at := slices.IndexFunc(i.s.Images, func(a FakeMount) bool { return a.Image == image })
-	if at < 0 {
-		kind := kindOf(m.FS)
-		if i.opts["-nomount"]+i.opts["--noMount"] == "" && point == "" {
-			point = filepath.Join("/Volumes", "Untitled")
-		}
-		if point != "" && kind == "" {
-			return i.reason(errors.New("no mountable file systems"))
-		}
-		i.s.Next++
-		i.s.Images = append(i.s.Images, FakeMount{Image: image, Point: point, Kind: kind, Disk: i.s.Next,
-			ReadOnly: i.opts["-readonly"]+i.opts["--readOnly"] != "", Diskutil: i.tool == "diskutil"})
-		at = len(i.s.Images) - 1
-		if point != "" {
-			if err := moveAll(i.contents(image), point); err != nil {
-				return i.reason(err)
-			}
+	a := i.find(func(a *FakeMount) bool { return a.Image == path && a.inode == inodeOf(path) })
+	if a != nil {
+		i.out.WriteString(list(i.entities(a, a.Point)))
+		return 0
+	}
+	mount := i.opts["-nomount"]+i.opts["--noMount"] == ""
+	a = &FakeMount{Image: path, Kind: kindOf(m.FS), ReadOnly: i.opts["-readonly"]+i.opts["--readOnly"] != "", Diskutil: i.Tool == "diskutil"}
+	if mount && point == "" {
+		point = filepath.Join(i.Dir, "Volumes", filepath.Base(path))
+	}
+	if mount && a.Kind == "" {
+		return i.reason(errors.New("no mountable file systems"))
+	}
+	i.add(a)
+	switch {
+	case !mount || r.Do == "unmounted":
+		point = ""
+	case r.Do == "late":
+		i.later(r.After, func() { i.mount(a, point) })
+	case r.Do == "vanishes":
+		i.drop(a)
+	default:
+		a.ReadOnly = a.ReadOnly || r.Do == "read-only"
+		if err := i.mount(a, point); err != nil {
+			i.drop(a)
+			return i.reason(err)
 		}
 	}
-	i.out.WriteString(list(i.entities(i.s.Images[at])))
+	i.out.WriteString(list(i.entities(a, point)))
 	return 0
 }
 
@@ -434,18 +368,22 @@ func kindOf(fs string) string {
 	return strings.ToLower(fs)
 }
 
-func (i *invocation) detach() int {
-	at := slices.IndexFunc(i.s.Images, func(a FakeMount) bool { return i.args[0] == fmt.Sprintf("/dev/disk%d", a.Disk) })
-	if at < 0 {
+func (i *invocation) detach(r FakeRule) int {
+	a := i.find(func(a *FakeMount) bool { return i.args[0] == a.device() })
+	if a == nil {
 		return i.reason(errors.New("No such file or directory"))
 	}
-	a := i.s.Images[at]
-	if a.Point != "" {
-		if err := moveAll(a.Point, i.contents(a.Image)); err != nil {
-			return i.reason(err)
-		}
+	if err := i.unmount(a); err != nil {
+		return i.reason(err)
 	}
-	i.s.Images, i.s.Gone = slices.Delete(i.s.Images, at, at+1), a.Disk
+	if r.Do == "unmounts" {
+		fmt.Fprintf(&i.out, "\"disk%d\" unmounted.\n", a.Disk)
+		return i.failed(16, "hdiutil: couldn't eject \"disk%d\" - Resource busy", a.Disk)
+	}
+	i.drop(a)
+	if r.Do == "lingers" {
+		i.nodes[a.Disk] = i.Clock.Now() + r.After
+	}
 	fmt.Fprintf(&i.out, "\"disk%d\" ejected.\n", a.Disk)
 	return 0
 }
@@ -459,11 +397,11 @@ func (i *invocation) log() int {
 		trims + ":4119: disk%[1]d 2382929 blocks trimmed in 7 extents (91 us/trim, 10886 trims/s)",
 		trims + ":4106: disk%[1]d7 scan took 1.5 s, trims took 1.4 s",
 	} {
-		if name, _, _ := strings.Cut(strings.TrimPrefix(m, "handle_apfs_"), ":"); !strings.Contains(strings.Join(os.Args, " "), name) {
+		if name, _, _ := strings.Cut(strings.TrimPrefix(m, "handle_apfs_"), ":"); !strings.Contains(strings.Join(i.Args, " "), name) {
 			continue
 		}
 		fmt.Fprintf(&i.out, `{"eventMessage":%q,"senderImagePath":"\/System\/Library\/Extensions\/apfs.kext\/Contents\/MacOS\/apfs","timestamp":"2026-03-23 10:11:12.123456+0100"}`+"\n",
-			fmt.Sprintf(m, i.s.Gone+100))
+			fmt.Sprintf(m, i.gone+100))
 	}
 	fmt.Fprintln(&i.out, `{"count":4,"finished":1}`)
 	return 0
@@ -475,14 +413,14 @@ func (i *invocation) info() int {
 		vendor = "Apple"
 	}
 	body := "<key>framework</key><string>683.100.3</string><key>vendor</key><string>" + vendor + "</string>"
-	if len(i.s.Images) > 0 {
+	if len(i.disks) > 0 {
 		body += "<key>images</key><array>"
-		for _, m := range i.s.Images {
+		for _, m := range i.disks {
 			body += "<dict><key>image-path</key><string>" + m.Image + "</string>"
 			if i.c.Server > 0 {
 				body += fmt.Sprintf("<key>hdid-pid</key><integer>%d</integer>", i.c.Server)
 			}
-			body += i.entities(m) + "</dict>"
+			body += i.entities(m, m.Point) + "</dict>"
 		}
 		body += "</array>"
 	}

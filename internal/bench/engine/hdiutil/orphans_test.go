@@ -37,7 +37,7 @@ func TestReleaseWaitsForTools(t *testing.T) {
 			return []string{"/usr/bin/hdiutil attach " + r.file("x.dmg")}
 		}
 		if looks == 4 { // the tool ends with the image attached
-			require.NoError(t, r.tool.Occupy(r.file("x.dmg"), ""))
+			r.tool.Occupy(r.file("x.dmg"), "")
 		}
 		return nil
 	}

@@ -1,9 +1,6 @@
 package hdiutil
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -21,15 +18,8 @@ import (
 	"dmgbench/internal/bench/workload"
 	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/system/clock"
-	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 )
-
-// TestMain makes the test's program the tool, too.
-func TestMain(m *testing.M) {
-	RunAsFakeTool()
-	os.Exit(m.Run())
-}
 
 // rig is an engine over the stand-in.
 type rig struct {
@@ -38,7 +28,6 @@ type rig struct {
 	tool  *FakeTool
 	dir   *hostio.Dir
 	clock *clock.Virtual
-	trim  func(dir string) (int64, error)
 
 	images int
 }
@@ -55,21 +44,20 @@ func newRig(t *testing.T, c FakeConfig, change ...func(*Options)) *rig {
 func tryRig(t *testing.T, c FakeConfig, change ...func(*Options)) (*rig, error) {
 	t.Helper()
 	t.Setenv("DMGBENCH_PASSPHRASE", secret)
-	tool, err := NewFakeTool(t.TempDir(), c)
-	require.NoError(t, err)
-	r := &rig{t: t, tool: tool, clock: clock.NewVirtual(time.Time{})}
-	r.trim = func(string) (int64, error) { return 0, errors.ErrUnsupported }
+	tool := NewFakeTool(t.TempDir(), c)
+	r := &rig{t: t, tool: tool, clock: tool.Clock.(*clock.Virtual)}
+	var err error
 	r.dir, err = hostio.OpenDir(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { r.dir.Close() })
 	o := Options{
-		Hdiutil: tool.Command("hdiutil"), Diskutil: tool.Command("diskutil"), System: "macOS 26.4", Clock: r.clock, WorkDir: t.TempDir(),
+		Hdiutil: tool.Command("hdiutil"), Diskutil: tool.Command("diskutil"), System: "macOS 26.4", Run: tool.Run,
+		Host: tool.Host(), Clock: FakeClock{r.clock, tool}, WorkDir: t.TempDir(),
 		Deadline: func(string, int64) time.Duration { return time.Minute }, Grace: 10 * time.Millisecond,
 	}
 	for _, f := range change {
 		f(&o)
 	}
-	o.Host = &Host{Mounts: r.mounts, Exists: r.exists, Trim: func(_ context.Context, dir string) (int64, error) { return r.trim(dir) }}
 	if r.e, err = newUnprobed(o); err != nil {
 		return r, err
 	}
@@ -91,42 +79,7 @@ var (
 	usual capabilities
 )
 
-// brief is a deadline for commands of the verb that hang.
-func brief(verb string, limit time.Duration) func(*Options) {
-	return func(o *Options) {
-		o.Deadline = func(v string, _ int64) time.Duration {
-			if v == verb {
-				return limit
-			}
-			return time.Minute
-		}
-	}
-}
-
-func (r *rig) attached() []FakeMount {
-	list, err := r.tool.Attached()
-	require.NoError(r.t, err)
-	return list
-}
-
-func (r *rig) mounts() ([]host.Mount, error) {
-	var list []host.Mount
-	for _, a := range r.attached() {
-		if a.Point != "" {
-			list = append(list, host.Mount{Source: fmt.Sprintf("/dev/disk%ds1", a.Disk+100), Point: a.Point, Type: a.Kind, ReadOnly: a.ReadOnly})
-		}
-	}
-	return list, nil
-}
-
-func (r *rig) exists(device string) bool {
-	for _, a := range r.attached() {
-		if device == fmt.Sprintf("/dev/disk%d", a.Disk) {
-			return true
-		}
-	}
-	return false
-}
+func (r *rig) attached() []FakeMount { return r.tool.Attached() }
 
 func spec(format string, change ...func(*engine.Spec)) engine.Spec {
 	s := engine.Spec{Format: format, Encryption: "none", Filesystems: []string{"APFS"}, Size: 32 << 20, VolumeName: "Bench", Backend: "auto"}
@@ -162,10 +115,8 @@ var mountPointNumber = regexp.MustCompile(`WORK/mnt\d+`)
 
 // verbs are the commands of one verb so far, paths shortened.
 func (r *rig) verbs(verb string) []string {
-	calls, err := r.tool.Calls()
-	require.NoError(r.t, err)
 	var out []string
-	for _, c := range calls {
+	for _, c := range r.tool.Calls() {
 		if c.Verb() == verb {
 			line := command.Command{Tool: command.Tool(c.Tool), Args: c.Args}.String()
 			line = strings.ReplaceAll(line, r.dir.Path(), "PLACE")
@@ -190,12 +141,9 @@ func (r *rig) clean() {
 	left, err := os.ReadDir(r.e.o.WorkDir)
 	require.NoError(r.t, err)
 	assert.Empty(r.t, left, "mount points")
-	calls, err := r.tool.Calls()
-	require.NoError(r.t, err)
-	for _, c := range calls {
+	assert.Empty(r.t, r.tool.Broken)
+	for _, c := range r.tool.Calls() {
 		assert.NotContains(r.t, strings.Join(c.Args, " "), secret)
-		assert.NotContains(r.t, strings.Join(c.Env, " "), secret)
-		assert.NotContains(r.t, strings.Join(c.Env, " "), "com_apple")
 	}
 }
 
