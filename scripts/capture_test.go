@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // The script asks hdiutil for Linux everything, detaches and removes its images, and keeps no path or name of this machine.
-// DMGBENCH_CAPTURE names a folder for a new testdata/captures/dmgbench-linux, which has all answers; so does DMGBENCH_LONG=1.
+// DMGBENCH_CAPTURE names a folder for a new testdata/apple/captures/dmgbench-linux, which has all answers; so does DMGBENCH_LONG=1.
 // Otherwise there is one encrypted image, and a conversion to one format of each kind.
 func TestCaptureOfHdiutilForLinux(t *testing.T) {
 	if os.Getuid() != 0 {

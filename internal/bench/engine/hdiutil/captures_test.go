@@ -54,7 +54,7 @@ func readCapture(t *testing.T, dir string) (list []answer) {
 // Every capture that is kept is read by the parsers of today: those of Macs, as people send them
 // (dmgbench doctor --capture), and one of hdiutil for Linux.
 func TestCaptures(t *testing.T) {
-	folders, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "testdata", "captures", "*"))
+	folders, err := filepath.Glob(filepath.Join(apple, "captures", "*"))
 	require.NoError(t, err)
 	require.NotEmpty(t, folders, "the capture of hdiutil for Linux is missing")
 	for _, dir := range folders {

@@ -91,7 +91,7 @@ func (c *image) ask(ctx context.Context, t *engine.Report, k call) error {
 // prevented the check stay errors.
 func addVerdict(t *engine.Report, err error) error {
 	e, ok := errors.AsType[*ToolError](err)
-	if !ok || e.Class.passing {
+	if !ok || !slices.Contains(verdicts, e.Class) {
 		return err
 	}
 	t.Find(e.Error())

@@ -26,7 +26,7 @@ func TestReportedFailures(t *testing.T) {
 		{1, "Volume BENCH on disk4s1 failed to unmount: dissented by PID 123 (/bin/zsh)\nDissenter parent PPID 122 (/usr/sbin/sshd)", Busy},
 		{1, "Unmount of disk4 failed: at least one volume could not be unmounted", Busy},
 		{1, "Verifying file system\nVolume could not be unmounted\nUsing live mode\nFile system check exit code is 206\n" +
-			"Error: -69845: File system verify or repair failed\nUnderlying error: 206", Unknown}, // a verdict, and no reason to try again
+			"Error: -69845: File system verify or repair failed\nUnderlying error: 206", DamagedVolume},
 		{1, "hdiutil: detach failed - No such file or directory", NotFound},
 		{1, "hdiutil: create failed - Resource busy", Busy},
 		{1, "hdiutil: create failed - File exists", Exists},
