@@ -35,7 +35,9 @@ type Tool string
 const (
 	Hdiutil  Tool = "hdiutil"
 	Diskutil Tool = "diskutil"
-	Log      Tool = "log" // log(1), which prints the system's log
+	Log      Tool = "log"   // log(1), which prints the system's log
+	Ioreg    Tool = "ioreg" // ioreg(8), which prints the I/O registry
+	FsckAPFS Tool = "fsck_apfs"
 )
 
 // Units of sizes, in bytes: sizes given to a tool are multiples of it.
@@ -73,6 +75,7 @@ type Args struct {
 	Encryption    string // AES-128, AES-256, or "" for none; diskutil always uses AES-256
 	Secrets       [][]byte
 	ReadOnly      bool
+	Browse        bool // mount as Finder does: shown to users and to Spotlight
 	Verify        bool // the stored checksum, before attaching
 	Kernel        bool // attach without a helper process
 	Helper        bool // attach with a helper process
@@ -91,7 +94,10 @@ var grammar = map[string]string{
 		"[Filesystem? -fs $Filesystem -volname $Volume ] [!Filesystem? -layout NONE ] " +
 		"[Band? -imagekey sparse-band-size=${Band/512} ] [Encryption? -encryption $Encryption -stdinpass ] " +
 		"[NoSpotlight? -nospotlight ] -plist $Image",
-	"hdiutil attach": "-plist -nobrowse -owners on [Verify? -verify ] [!Verify? -noverify ] -noautofsck -noautoopen " +
+	// Owners are ignored, as both tools do unless they are asked: the root of a
+	// volume that diskutil made belongs to root.
+	"hdiutil attach": "-plist [!Browse? -nobrowse ] -owners off [Verify? -verify ] [!Verify? -noverify ] -noautofsck " +
+		"-noautoopen " +
 		"[ReadOnly? -readonly ] [Kernel? -kernel ] [Helper? -nokernel ] [!MountPoint? -nomount ] " +
 		"[MountPoint? -mountpoint $MountPoint ] [Secrets? -stdinpass ] $Image",
 	"hdiutil detach":    "$Device [Force? -force ]",
@@ -106,10 +112,10 @@ var grammar = map[string]string{
 		"--size $Size [Filesystem? --fs $Filesystem ] [Volume? --volumeName $Volume ] $Image",
 	"diskutil image create from": "[Encryption? --encrypt ] [Secrets? --stdinpassphrase ] --format $Format " +
 		"$Image $Target",
-	// Without a mount it takes --noMount alone, which conflicts with options
-	// about mounts.
-	"diskutil image attach": "--plist [Secrets? --stdinpassphrase ] [ReadOnly? --readOnly ] " +
-		"[!MountPoint? --noMount ] [MountPoint? --nobrowse --mountPoint $MountPoint ] $Image",
+	// --noMount conflicts with --mountPoint and --mountOptions, not with
+	// --nobrowse. Without --mountOptions owners are ignored.
+	"diskutil image attach": "--plist [Secrets? --stdinpassphrase ] [ReadOnly? --readOnly ] [!Browse? --nobrowse ] " +
+		"[!MountPoint? --noMount ] [MountPoint? --mountPoint $MountPoint ] $Image",
 	"diskutil image info": "--plist [Secrets? --stdinpassphrase ] $Image",
 	"diskutil image resize": "--size $Size [ImageOnly? --image-only ] [Secrets? --stdinpassphrase ] " +
 		"$Image",
@@ -216,6 +222,18 @@ func TrimLog(since time.Time) Command {
 	c.Args = append(c.Args, "--style", "ndjson", "--start", "@"+strconv.FormatInt(since.Unix(), 10),
 		"--predicate", apfsTrims)
 	return c
+}
+
+// Registry prints the part of the I/O registry that is about attached images, as
+// a property list.
+func Registry() Command {
+	return Command{Tool: Ioreg, Verb: "registry", Args: []string{"-a", "-l", "-r", "-c", registryClass, "-w", "0"}}
+}
+
+// QuickCheck checks the APFS volume or container on a device ("/dev/disk9s1")
+// that is not mounted. It reads the raw device, past the cache.
+func QuickCheck(device string) Command {
+	return Command{Tool: FsckAPFS, Verb: "fsck", Args: []string{"-q", strings.Replace(device, "/dev/", "/dev/r", 1)}}
 }
 
 // Wipe overwrites the input.

@@ -33,13 +33,15 @@ func TestCommands(t *testing.T) {
 		{command.New("hdiutil create", command.Args{Image: "/p/x.dmg", Format: "UDIF", Size: 1 << 20, Filesystem: "APFS", Volume: "v", Encryption: "AES-128", Secrets: [][]byte{secret}, NoSpotlight: true}),
 			"hdiutil create -sectors 2048 -type UDIF -fs APFS -volname v -encryption AES-128 -stdinpass -nospotlight -plist /p/x.dmg", "pass word"},
 		{command.New("hdiutil attach", command.Args{Image: "/p/x.dmg", MountPoint: "/m/1"}),
-			"hdiutil attach -plist -nobrowse -owners on -noverify -noautofsck -noautoopen -mountpoint /m/1 /p/x.dmg", ""},
+			"hdiutil attach -plist -nobrowse -owners off -noverify -noautofsck -noautoopen -mountpoint /m/1 /p/x.dmg", ""},
 		{command.New("hdiutil attach", command.Args{Image: "/p/x.dmg", ReadOnly: true, Verify: true, Secrets: [][]byte{secret}}),
-			"hdiutil attach -plist -nobrowse -owners on -verify -noautofsck -noautoopen -readonly -nomount -stdinpass /p/x.dmg", "pass word"},
+			"hdiutil attach -plist -nobrowse -owners off -verify -noautofsck -noautoopen -readonly -nomount -stdinpass /p/x.dmg", "pass word"},
 		{command.New("hdiutil attach", command.Args{Image: "/p/x.dmg", Kernel: true}),
-			"hdiutil attach -plist -nobrowse -owners on -noverify -noautofsck -noautoopen -kernel -nomount /p/x.dmg", ""},
+			"hdiutil attach -plist -nobrowse -owners off -noverify -noautofsck -noautoopen -kernel -nomount /p/x.dmg", ""},
 		{command.New("hdiutil attach", command.Args{Image: "/p/x.dmg", Helper: true, MountPoint: "/m/1"}),
-			"hdiutil attach -plist -nobrowse -owners on -noverify -noautofsck -noautoopen -nokernel -mountpoint /m/1 /p/x.dmg", ""},
+			"hdiutil attach -plist -nobrowse -owners off -noverify -noautofsck -noautoopen -nokernel -mountpoint /m/1 /p/x.dmg", ""},
+		{command.New("hdiutil attach", command.Args{Image: "/p/x.dmg", MountPoint: "/m/1", Browse: true}),
+			"hdiutil attach -plist -owners off -noverify -noautofsck -noautoopen -mountpoint /m/1 /p/x.dmg", ""},
 		{command.New("hdiutil detach", command.Args{Device: "/dev/disk6"}), "hdiutil detach /dev/disk6", ""},
 		{command.New("hdiutil detach", command.Args{Device: "/dev/disk6", Force: true}), "hdiutil detach /dev/disk6 -force", ""},
 		{command.New("hdiutil info", command.Args{}), "hdiutil info -plist", ""},
@@ -70,7 +72,9 @@ func TestCommands(t *testing.T) {
 		{command.New("diskutil image attach", command.Args{Image: "/p/x.asif", MountPoint: "/m/1"}),
 			"diskutil image attach --plist --nobrowse --mountPoint /m/1 /p/x.asif", ""},
 		{command.New("diskutil image attach", command.Args{Image: "/p/x.asif", ReadOnly: true, Secrets: [][]byte{secret}}),
-			"diskutil image attach --plist --stdinpassphrase --readOnly --noMount /p/x.asif", "pass word\n"},
+			"diskutil image attach --plist --stdinpassphrase --readOnly --nobrowse --noMount /p/x.asif", "pass word\n"},
+		{command.New("diskutil image attach", command.Args{Image: "/p/x.asif", MountPoint: "/m/1", Browse: true}),
+			"diskutil image attach --plist --mountPoint /m/1 /p/x.asif", ""},
 		{command.New("diskutil image info", command.Args{Image: "/p/x.asif", Secrets: [][]byte{secret}}), "diskutil image info --plist --stdinpassphrase /p/x.asif", "pass word\n"},
 		{command.New("diskutil image resize", command.Args{Image: "/p/x.asif", Size: 8192}), "diskutil image resize --size 8192 /p/x.asif", ""},
 		{command.New("diskutil image resize", command.Args{Image: "/p/x.asif", Size: 4096, ImageOnly: true}), "diskutil image resize --size 4096 --image-only /p/x.asif", ""},
@@ -92,6 +96,12 @@ func TestCommands(t *testing.T) {
 		assert.Empty(t, strings.Trim(string(c.Input), "\x00"))
 	}
 	assert.Equal(t, "pass word", string(secret), "wiping the input leaves the caller's passphrase")
+}
+
+// Commands of programs without verbs.
+func TestCommandsWithoutVerb(t *testing.T) {
+	assert.Equal(t, "ioreg -a -l -r -c AppleDiskImageDevice -w 0", command.Registry().String())
+	assert.Equal(t, "fsck_apfs -q /dev/rdisk9s1", command.QuickCheck("/dev/disk9s1").String())
 }
 
 // A passphrase that the tool would cut or take for two is not passed, and not printed.

@@ -46,6 +46,24 @@ func FuzzInfo(f *testing.F) {
 	})
 }
 
+func FuzzRegistry(f *testing.F) {
+	f.Add([]byte(registry("file:///p/a%20b.dmg", "disk4", "disk4s1")))
+	f.Add([]byte("\n"))
+	seeds(f)
+	f.Fuzz(func(t *testing.T, out []byte) {
+		images, err := command.ParseRegistry(out)
+		if err != nil && images != nil {
+			t.Fatal("images with an error")
+		}
+		for _, a := range images {
+			disk, err := a.Disk()
+			if err != nil || !strings.HasPrefix(disk, "/dev/") || strings.Contains(disk, "..") {
+				t.Fatalf("disk %q: %v", disk, err)
+			}
+		}
+	})
+}
+
 func FuzzImageInfo(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, out []byte) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,6 +36,7 @@ type Attached struct {
 	Type     string   `plist:"image-type"` // "read/write", …, only in the list
 	Server   int      `plist:"hdid-pid"`   // process that serves it, 0 if unknown; only in the list
 	Entities []Entity `plist:"system-entities"`
+	whole    string   // device of the whole disk, where the list names it
 }
 
 // Hints of the parts of APFS, by GUID and by the name that diskutil prints.
@@ -115,6 +117,9 @@ func devicePath(dev string) string {
 // partition scheme, else the shortest name that is neither a slice nor an APFS
 // container.
 func (a Attached) Disk() (string, error) {
+	if a.whole != "" {
+		return a.whole, nil
+	}
 	var own []string
 	for _, e := range a.Entities {
 		if e.isDivided() {
@@ -182,6 +187,47 @@ func (a Attached) MountPoints() (points []string) {
 		}
 	}
 	return points
+}
+
+// registryClass is the class of attached images in the I/O registry.
+const registryClass = "AppleDiskImageDevice"
+
+// registryEntry is an entry of the I/O registry as `ioreg -a` prints it.
+type registryEntry struct {
+	URL      string          `plist:"DiskImageURL"`
+	Device   string          `plist:"BSD Name"`
+	Children []registryEntry `plist:"IORegistryEntryChildren"`
+}
+
+// ParseRegistry parses the output of [Registry]: the attached images with their
+// files and devices, the whole disk of each first. Without an image the tool
+// prints nothing. Images that come from no file, and those whose disk is not
+// there yet, are left out.
+func ParseRegistry(out []byte) (list []Attached, err error) {
+	if len(bytes.TrimSpace(out)) == 0 {
+		return nil, nil
+	}
+	entries, err := findPlist[[]registryEntry](out)
+	for _, e := range entries {
+		file, failed := url.Parse(e.URL)
+		a := Attached{}
+		e.addDevices(&a.Entities)
+		a.clean()
+		if failed != nil || file.Scheme != "file" || len(a.Entities) == 0 {
+			continue
+		}
+		a.Image, a.whole = strings.TrimSuffix(file.Path, "/"), a.Entities[0].Device // a bundle's ends with a slash
+		list = append(list, a)
+	}
+	return list, err
+}
+
+// addDevices adds the devices in the tree, parents before their children.
+func (e registryEntry) addDevices(list *[]Entity) {
+	*list = append(*list, Entity{Device: e.Device})
+	for _, child := range e.Children {
+		child.addDevices(list)
+	}
 }
 
 // Image describes an image file.
@@ -344,9 +390,9 @@ func FindNames(help string, candidates []string) (found []string) {
 }
 
 // maxPlist bounds the property lists that are parsed, in bytes. Real lists have
-// a few kilobytes. The bound also limits how deep elements nest: the library
+// a few kilobytes, the registry some tens for each image. The bound also limits how deep elements nest: the library
 // recurses for each level.
-const maxPlist = 1 << 20
+const maxPlist = 4 << 20
 
 // The starts and the end of a list.
 var (
@@ -358,8 +404,8 @@ var (
 // findPlist parses the last property list in the output of a tool into a struct:
 // tools print licences and warnings around it, which may contain what looks like
 // the start of a list. It ignores keys that the struct does not have, and leaves
-// the fields of missing keys zero. The root has to be a dictionary in XML: the
-// library also reads binary and OpenStep lists, which no tool prints; binary ones
+// the fields of missing keys zero. The root has to be a dictionary, or a list of
+// them, in XML: the library also reads binary and OpenStep lists, which no tool prints; binary ones
 // can refer to an object again and again and so unfold without bound. The error
 // is [ErrNoResult].
 func findPlist[T any](out []byte) (v T, err error) {
