@@ -40,6 +40,7 @@ type Spec struct {
 	VolumeName  string
 	Backend     string           // auto | hdiutil | diskutil
 	ServedBy    string           // auto | kernel | helper: what serves the blocks of the attached image
+	Mount       string           // private | finder: whether Finder and Spotlight see the volume
 	Cache       hostio.CacheMode // how the container's host files are opened
 	Passphrase  []byte           `json:"-"`
 }
@@ -145,7 +146,21 @@ type Made struct {
 	// ServedBy is what served it when it was attached last: loop, fuse+loop,
 	// fuse, or as requested kernel or helper; "" where that is not known.
 	ServedBy string
+	// Mount is how the volume was mounted last, [MountPrivate] or [MountFinder];
+	// "" if it was not, which is private.
+	Mount string
+	// Owners is [OwnersIgnored] or [OwnersKept]; "" where that is not known.
+	Owners string
 }
+
+// Values of [Made]: how a volume is mounted, and what becomes of the owners of
+// its files.
+const (
+	MountPrivate  = "private"
+	MountFinder   = "finder"
+	OwnersIgnored = "ignored"
+	OwnersKept    = "kept"
+)
 
 // AttachOptions of one attach.
 type AttachOptions struct {

@@ -480,6 +480,8 @@ type Mount struct {
 	Source       string // such as a device
 	Options      string // of the file system, separated by commas
 	ReadOnly     bool
+	// Of macOS only: Finder and Spotlight see it, and files belong to whoever asks.
+	Browsable, IgnoresOwners bool
 }
 
 // ParseMounts reads /proc/self/mountinfo, see proc_pid_mountinfo(5), in the

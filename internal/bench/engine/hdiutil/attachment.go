@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
 )
 
 // cleanupTime bounds the clean-up after a failure.
@@ -62,7 +62,11 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 			return nil, fmt.Errorf("making a mount point: %w", err)
 		}
 	}
+	began := c.e.o.Clock.Now()
 	err := a.attach(ctx, o)
+	if errors.Is(err, errNotReady) {
+		err = a.attachAgain(ctx, o, began, err)
+	}
 	if err == nil && o.Killable {
 		err = a.findServer(ctx)
 	}
@@ -85,6 +89,7 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 		line = "diskutil image attach"
 	}
 	args := command.Args{Image: c.path, MountPoint: a.point, ReadOnly: a.readOnly, Secrets: c.secrets(),
+		Browse: a.point != "" && c.spec.Mount == engine.MountFinder,
 		Verify: !o.NoVerify && c.format.UDIF, Kernel: c.spec.ServedBy == kernel,
 		Helper: c.spec.ServedBy == helper || o.Killable && c.backend == backendHdiutil}
 	var got command.Attached
@@ -103,22 +108,75 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 	a.report.Note("device", a.disk)
 	a.report.Note("scheme", got.Scheme())
 	c.servedBy = strings.TrimPrefix(c.spec.ServedBy, auto)
+	points := got.MountPoints()
 	for _, e := range got.Entities {
 		if a.isPoint(e.MountPoint) {
-			a.device = e
-			return a.openMount()
+			a.device, points = e, nil
 		}
 	}
-	// Mounted elsewhere: another process attached it since CheckDetached.
-	points := got.MountPoints()
-	a.foreign = len(points) > 0
-	switch {
-	case a.foreign:
+	a.foreign = len(points) > 0 // another process attached it since CheckDetached
+	if a.foreign {
 		return a.unusable("it was attached already and is mounted on %q", points[0])
-	case a.point != "":
-		return a.unusable("the image was attached without a mount")
 	}
-	return nil
+	if err := a.waitUntilReady(ctx); err != nil {
+		return err
+	}
+	if a.point == "" {
+		return nil
+	}
+	return a.openMount()
+}
+
+// How long the system may take to announce what attach returned, and how often
+// to look.
+const (
+	readyTime = 3 * time.Second
+	readyPoll = 50 * time.Millisecond
+)
+
+// errNotReady is an attach whose mount or device did not appear.
+var errNotReady = fmt.Errorf("%w: the system has neither mounted nor announced the volume", ErrNoResult)
+
+// waitUntilReady waits until the volume is in the system's table of mounts, or
+// without a mount until its device is there. Disk Arbitration announces them,
+// and may do so after the tool has ended.
+func (a *attachment) waitUntilReady(ctx context.Context) error {
+	e := a.c.e
+	for until := e.o.Clock.Now() + readyTime; ; {
+		ready, err := !e.isApple() || e.host.Exists(cmp.Or(a.device.Device, a.disk)), error(nil)
+		if a.point != "" {
+			_, ready, err = e.host.mountedOn(a.point)
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("attaching %q: %w", a.c.File, err)
+		case ready:
+			return nil
+		case !e.isApple() || e.o.Clock.Now() >= until:
+			return fmt.Errorf("attaching %q: %w", a.c.File, errNotReady)
+		}
+		if err := e.o.Clock.Sleep(ctx, readyPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// attachAgain detaches what the attach that began then left, and attaches once
+// more. All until now counts as a retry.
+func (a *attachment) attachAgain(ctx context.Context, o engine.AttachOptions, began time.Duration, cause error) error {
+	a.report.Warn("attaching was tried again: %v", cause)
+	left := &attachment{c: a.c, disk: a.disk}
+	_, ok, err := a.c.findAttached(ctx, &a.report, a.disk)
+	if ok {
+		err = left.detach(ctx, true)
+		a.report.Add(left.report)
+	}
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	a.report.Retried = a.c.e.o.Clock.Now() - began
+	a.report.Retries++
+	return a.attach(ctx, o)
 }
 
 // isPoint reports whether a path is that of our mount point.
@@ -140,11 +198,14 @@ func (a *attachment) openMount() error {
 	case err != nil:
 		return fmt.Errorf("attaching %q: %w", c.File, err)
 	case !ok:
-		return a.unusable("the tool reports a mount that the system's table does not have")
+		return a.unusable("the volume is no longer mounted")
 	case m.ReadOnly && !a.readOnly:
 		return a.unusable("the volume was mounted read-only")
+	case !a.readOnly && c.e.host.Writable != nil && !c.e.host.Writable(a.point):
+		return a.unusable("this user may not write to the root folder of the volume, whose owners are not ignored")
 	}
 	a.mounted = m
+	c.reportMount(&a.report, m)
 	if c.e.host.ServedBy != nil {
 		c.servedBy = cmp.Or(c.e.host.ServedBy(a.disk, m.Type, c.path), c.servedBy)
 	}
@@ -152,7 +213,45 @@ func (a *attachment) openMount() error {
 	if len(c.fs.types) > 0 && !slices.Contains(c.fs.types, m.Type) && !strings.HasPrefix(m.Type, "fuse") {
 		a.report.Warn("the volume is mounted as %s, %s was asked for", m.Type, c.fs.name)
 	}
+	c.reportVolumeSize(&a.report, a.point)
 	return a.openVolume()
+}
+
+// reportMount keeps how macOS mounted the volume, by the flags of its table.
+// Elsewhere nothing browses volumes, and owners are those that they store.
+func (c *image) reportMount(t *engine.Report, m host.Mount) {
+	c.mount = engine.MountPrivate
+	if !c.e.isApple() {
+		return
+	}
+	c.owners = engine.OwnersKept
+	if m.IgnoresOwners {
+		c.owners = engine.OwnersIgnored
+	}
+	if m.Browsable {
+		c.mount = engine.MountFinder
+	}
+	if asked := cmp.Or(c.spec.Mount, engine.MountPrivate); c.mount != asked {
+		t.Warn("the mount is %s, %s was asked for", c.mount, asked)
+	}
+}
+
+// reportVolumeSize reports the size of the volume at the first mount after a
+// resize: a tool may resize the device alone.
+func (c *image) reportVolumeSize(t *engine.Report, point string) {
+	if c.sizeBefore == 0 || c.e.host.VolumeSize == nil {
+		return
+	}
+	n, err := c.e.host.VolumeSize(point)
+	before, now := max(n-c.sizeBefore, c.sizeBefore-n), max(n-c.size, c.size-n)
+	switch {
+	case err != nil:
+		t.Warn("the size of the volume after the resize is not known: %v", err)
+	case before < now:
+		t.Warn("the image was resized to %s, and its volume still has %s", units.Bytes(c.size).Human(), units.Bytes(n).Human())
+	}
+	t.Note("volume_size", strconv.FormatInt(n, 10))
+	c.sizeBefore = 0
 }
 
 // openVolume opens the mount point for files.
@@ -311,20 +410,29 @@ type attempt struct {
 	name  string        // for the warning
 }
 
-const again = "again"
+// Commands that detach, and the name of another try.
+const (
+	hdiutilDetach = "hdiutil detach"
+	diskutilEject = "diskutil eject"
+	again         = "again"
+)
 
 // attempts are the ways to detach, the gentlest first: force may lose what was
-// not written yet.
+// not written yet. Once eject did what hdiutil had refused, it comes first: each
+// refusal costs time.
 func (a *attachment) attempts(force bool) []attempt {
-	list := []attempt{{line: "hdiutil detach"}}
+	list := []attempt{{line: hdiutilDetach, name: "by hdiutil"}}
 	if len(a.c.e.o.Diskutil) > 0 {
-		list = append(list, attempt{line: "diskutil eject", name: "by diskutil eject"})
+		list = append(list, attempt{line: diskutilEject, name: "by diskutil eject"})
+	}
+	if a.c.e.ejectsFirst {
+		slices.Reverse(list)
 	}
 	if force {
-		return append(list, attempt{line: "hdiutil detach", args: command.Args{Force: true}, name: "with force"})
+		return append(list, attempt{line: hdiutilDetach, args: command.Args{Force: true}, name: "with force"})
 	}
 	for n := range politeTries - 1 {
-		list = append(list, attempt{line: "hdiutil detach", pause: firstPause << n, name: again})
+		list = append(list, attempt{line: hdiutilDetach, pause: firstPause << n, name: again})
 	}
 	return list
 }
@@ -359,11 +467,12 @@ func (a *attachment) detach(ctx context.Context, force bool) error {
 		last = a.c.e.run(ctx, &a.report, call{doing: "detaching", object: a.c.File, tries: 1,
 			cmd: command.New(try.line, try.args), check: func([]byte) error { return a.checkGone(ctx) }})
 		if last == nil {
+			a.c.e.ejectsFirst = a.c.e.ejectsFirst || polite != nil && try.line == diskutilEject
 			return a.finish()
 		} else if ctx.Err() != nil {
 			return last
 		}
-		if i == 0 || try.name == again {
+		if try.line == hdiutilDetach {
 			polite = last
 		}
 	}
@@ -385,7 +494,7 @@ func (a *attachment) isDetached(ctx context.Context, last error) (bool, error) {
 	if last == nil && a.mounted.Source != "" && a.isMounted() {
 		return false, nil
 	}
-	at, ok, err := a.c.e.findAttached(ctx, &a.report, a.c.path)
+	at, ok, err := a.c.findAttached(ctx, &a.report, a.disk)
 	switch {
 	case err != nil:
 		return false, errors.Join(last, fmt.Errorf("checking which image %s belongs to: %w", a.disk, err))
@@ -411,8 +520,8 @@ func (a *attachment) checkGone(ctx context.Context) error {
 	if !a.c.e.host.Exists(a.disk) {
 		return nil
 	}
-	_, ok, err := a.c.e.findAttached(ctx, &a.report, a.c.path)
-	if err == nil && ok {
+	at, ok, err := a.c.findAttached(ctx, &a.report, a.disk)
+	if disk, _ := at.Disk(); err == nil && ok && disk == a.disk {
 		err = fmt.Errorf("%w: the image is still attached", ErrNoResult)
 	}
 	return err
@@ -433,128 +542,6 @@ func (a *attachment) finish() error {
 	return nil
 }
 
-// listAttached is what is sought in the tool's list of attached images, with
-// one: until it is found. Retries go to t. With an error it returns what it
-// found. The list of Apple's tool may be cut short while other images come and
-// go, so that it is read twice.
-func (e *Engine) listAttached(ctx context.Context, t *engine.Report, one bool, sought func(command.Attached) bool) (
-	found []command.Attached, err error) {
-	listings := 1
-	if e.isApple() {
-		listings = 2
-	}
-	for n := 0; n < listings && !(one && len(found) > 0); n++ {
-		var own engine.Report
-		err := e.run(ctx, &own, call{doing: "listing", object: "attached images",
-			cmd: command.New("hdiutil info", command.Args{}), check: func(out []byte) error {
-				list, err := command.ParseInfo(out)
-				for _, a := range list.Images {
-					// The same attachment may have been unmounted in between.
-					isKnown := slices.ContainsFunc(found, func(b command.Attached) bool {
-						x, _ := a.Disk()
-						y, _ := b.Disk()
-						return a.Image == b.Image && x == y
-					})
-					if !isKnown && sought(a) {
-						found = append(found, a)
-					}
-				}
-				return err
-			}})
-		t.Add(engine.Report{Warnings: own.Warnings, Retried: own.Retried, Retries: own.Retries}) // without its figures
-		if err != nil {
-			return found, err
-		}
-	}
-	return found, nil
-}
-
-// findAttached finds the image at path in the list of attached images.
-func (e *Engine) findAttached(ctx context.Context, t *engine.Report, path string) (command.Attached, bool, error) {
-	list, err := e.listAttached(ctx, t, true, func(one command.Attached) bool { return sameFile(one.Image, path) })
-	if err != nil || len(list) == 0 {
-		return command.Attached{}, false, err
-	}
-	return list[0], true, nil
-}
-
-// attachedBelow lists the images in the folder (an absolute path) and those
-// mounted below it. With an error it returns what it found.
-func (e *Engine) attachedBelow(ctx context.Context, dir string) ([]command.Attached, error) {
-	dir = resolve(dir)
-	return e.listAttached(ctx, &engine.Report{}, false, func(one command.Attached) bool {
-		return slices.ContainsFunc(append(one.MountPoints(), one.Image),
-			func(name string) bool { return isBelow(name, dir) })
-	})
-}
-
-// Release detaches the images below the folder (an absolute path) and those
-// mounted below it, whichever process attached them, if necessary by force, and returns their
-// names. It first waits for tools that a killed run left at work there. A
-// missing folder has no images, and without a tool no image is attached.
-func (e *Engine) Release(ctx context.Context, dir string) (names []string, err error) {
-	if err := e.waitForTools(ctx, dir, resolve(dir)); err != nil {
-		return nil, fmt.Errorf("looking for attached images: %w", err)
-	}
-	list, err := e.attachedBelow(ctx, dir)
-	if classOf(err) == Missing {
-		return nil, nil
-	}
-	for _, one := range list {
-		file := filepath.Base(one.Image)
-		a := &attachment{c: &image{e: e, HostFile: engine.HostFile{File: file}, path: one.Image}}
-		if failed := a.detach(ctx, true); failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
-		names = append(names, file)
-	}
-	return names, err
-}
-
-// Release is [Engine.Release] without asking the tools for their features.
-func Release(ctx context.Context, o Options, dir string) ([]string, error) {
-	e, err := newUnprobed(o)
-	if err != nil {
-		return nil, err
-	}
-	return e.Release(ctx, dir)
-}
-
-// Attached names the attached images in the folder and those mounted below it.
-func Attached(ctx context.Context, o Options, dir string) (names []string, err error) {
-	e, err := newUnprobed(o)
-	if err != nil {
-		return nil, err
-	}
-	list, err := e.attachedBelow(ctx, dir)
-	for _, one := range list {
-		names = append(names, filepath.Base(one.Image))
-	}
-	return names, err
-}
-
-// resolve follows links in an absolute path, as the paths that tools print; a
-// missing one stays as it is.
-func resolve(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return dir
-}
-
-// isBelow reports whether the path is below the folder, however both are
-// written. Tools print paths with links followed and in the case that the disk
-// stores; on a Mac "/tmp" is a link, and "/users" the same as "/Users".
-func isBelow(name, dir string) bool {
-	for at := filepath.Dir(name); filepath.IsAbs(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
-		if sameFile(at, dir) {
-			return true
-		}
-	}
-	return false
-}
-
 // abandon detaches what a failed attach may have left. An image that is mounted
 // elsewhere than on our mount point is not ours.
 func (a *attachment) abandon(ctx context.Context, cause error) error {
@@ -562,7 +549,7 @@ func (a *attachment) abandon(ctx context.Context, cause error) error {
 	if _, ran := errors.AsType[*ToolError](cause); a.foreign || a.disk == "" && (!ran || classOf(cause) == Missing) {
 		return a.finish()
 	}
-	at, ok, err := a.c.e.findAttached(ctx, &a.report, a.c.path)
+	at, ok, err := a.c.findLate(ctx, &a.report, a.disk, cause)
 	if err != nil {
 		err = fmt.Errorf("checking whether %q is still attached: %w", a.c.File, err)
 	}

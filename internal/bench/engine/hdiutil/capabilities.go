@@ -349,9 +349,6 @@ func (e *Engine) allows(c choice, a engine.Action) error {
 		return e.refuse(c.backend, "compacting", "only hdiutil compacts")
 	case a.Do == "resize" && f.ReadOnly:
 		return e.refuse(c.backend, "resizing "+f.Name, "convert it to UDRW first")
-	case a.Do == "resize" && c.backend == backendHdiutil && !e.resizesByHdiutil(c.fs) &&
-		!(c.fs.isType("apfs") && e.can.present[backendDiskutil]):
-		return e.refuse(c.backend, "resizing "+c.fs.name, "use APFS with diskutil, or HFS+")
 	case a.Do == "convert":
 		_, err := e.chooseTarget(c, a.To)
 		return err
@@ -364,12 +361,6 @@ func (e *Engine) allows(c choice, a engine.Action) error {
 		return e.refuse(c.backend, "codec "+a.Kind+", which takes macOS", "use zstd, s2 or gzip")
 	}
 	return nil
-}
-
-// resizesByHdiutil reports whether hdiutil resizes images with this file
-// system.
-func (e *Engine) resizesByHdiutil(f filesystem) bool {
-	return !e.isApple() || f.name == none || f.isType("hfs")
 }
 
 // chooseTarget chooses the tool of a conversion. The file system comes with the

@@ -87,14 +87,20 @@ func (c *image) ask(ctx context.Context, t *engine.Report, k call) error {
 	return addVerdict(t, err)
 }
 
+// isVerdict reports whether a tool judged the image; other errors kept it from
+// its check.
+func isVerdict(err error) bool {
+	e, ok := errors.AsType[*ToolError](err)
+	return ok && slices.Contains(verdicts, e.Class)
+}
+
 // addVerdict turns a tool's verdict on the image into a finding. Errors that
 // prevented the check stay errors.
 func addVerdict(t *engine.Report, err error) error {
-	e, ok := errors.AsType[*ToolError](err)
-	if !ok || !slices.Contains(verdicts, e.Class) {
+	if !isVerdict(err) {
 		return err
 	}
-	t.Find(e.Error())
+	t.Find(err.Error())
 	return nil
 }
 
@@ -157,7 +163,8 @@ func (c *image) checkVolume(ctx context.Context, t *engine.Report, repair bool) 
 }
 
 // checkDevice checks the file system on the device of an attachment: by diskutil
-// on a Mac, by the file system's own program on Linux.
+// on a Mac or, where that cannot, by fsck_apfs, since the devices of an image
+// belong to the user who attached it; on Linux by the file system's own program.
 func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment, repair bool) error {
 	device := a.device.Device
 	if device == "" {
@@ -178,8 +185,19 @@ func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment
 	if repair {
 		line = "diskutil repairVolume"
 	}
-	return addVerdict(t, c.e.run(ctx, t, call{doing: "checking the volume of", object: c.File, bytes: c.size,
-		cmd: command.New(line, command.Args{Device: device})}))
+	k := call{doing: "checking the volume of", object: c.File, bytes: c.size,
+		cmd: command.New(line, command.Args{Device: device})}
+	err := c.e.run(ctx, t, k)
+	if err != nil && !isVerdict(err) && !repair && c.fs.isType("apfs") && len(c.e.o.FsckAPFS) > 0 && ctx.Err() == nil {
+		t.Warn("the volume was checked by fsck_apfs -q, which is quicker than a full check: %s", reasonOf(err))
+		k.cmd = command.QuickCheck(device)
+		err = c.e.run(ctx, t, k)
+		if e, ok := errors.AsType[*ToolError](err); ok && e.Class == Unknown && e.Status > 0 { // not a clean volume
+			t.Find(e.Error())
+			return nil
+		}
+	}
+	return addVerdict(t, err)
 }
 
 // fsck checks the volume by the file system's own program.

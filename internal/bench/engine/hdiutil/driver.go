@@ -26,6 +26,10 @@ type call struct {
 	// check looks for the result of a command that ended with status 0. Its
 	// error is or wraps [ErrNoResult].
 	check func(stdout []byte) error
+	// confirm looks for the result of a command that ended with another status:
+	// nil means that it is there all the same.
+	confirm func() error
+	image   string // that the tool may attach for its work
 	// undo removes what a failed try may have left, before the next one.
 	undo  func() error
 	tries int // at most; 0: triesFor decides
@@ -60,6 +64,10 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 	for try := 1; ; try++ {
 		r, err := e.runOnce(ctx, c)
 		addRun(t, c.cmd.Verb, try, r)
+		if err != nil && c.confirm != nil && r.Status > 0 && c.confirm() == nil {
+			t.Warn("%s %s failed, and yet its result is there: %s", c.cmd.Tool, c.cmd.Verb, reasonOf(err))
+			err = nil
+		}
 		limit := triesFor(c.cmd.Verb, err)
 		if c.tries != 0 {
 			limit = min(limit, c.tries)
@@ -70,7 +78,7 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 				e.Tries = try
 			}
 			t.Retried, t.Retries = t.Retried+lost, t.Retries+try-1
-			return err
+			return errors.Join(err, e.releaseLate(ctx, t, c.image, err))
 		}
 		t.Warn("%s %s failed and was tried again after %s: %s", c.cmd.Tool, c.cmd.Verb, pause, reasonOf(err))
 		var failed error
@@ -95,7 +103,8 @@ func reasonOf(err error) string {
 // runOnce runs a command one time.
 func (e *Engine) runOnce(ctx context.Context, c call) (r command.Result, err error) {
 	prefix := map[command.Tool][]string{
-		command.Hdiutil: e.o.Hdiutil, command.Diskutil: e.o.Diskutil, command.Log: e.o.Log}[c.cmd.Tool]
+		command.Hdiutil: e.o.Hdiutil, command.Diskutil: e.o.Diskutil, command.Log: e.o.Log,
+		command.Ioreg: e.o.Ioreg, command.FsckAPFS: e.o.FsckAPFS}[c.cmd.Tool]
 	if len(prefix) == 0 {
 		return r, newToolError(c, r, fmt.Errorf("no %s: %w", c.cmd.Tool, command.ErrMissing))
 	}

@@ -26,6 +26,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/hdiutil/command"
 	"dmgbench/internal/linuxhdiutil/attach"
@@ -39,6 +41,8 @@ const (
 	AppleHdiutil  = "/usr/bin/hdiutil"
 	AppleDiskutil = "/usr/sbin/diskutil"
 	AppleLog      = "/usr/bin/log"
+	appleIoreg    = "/usr/sbin/ioreg"
+	appleFsckAPFS = "/sbin/fsck_apfs"
 )
 
 // Vendors of tools.
@@ -54,6 +58,8 @@ type Options struct {
 	// {self, "hdiutil", "diskutil"} on Linux. nil: missing.
 	Hdiutil, Diskutil []string
 	Log               []string // log(1), which reads the system's log; nil: missing
+	Ioreg             []string // ioreg(8), which lists attached images; nil: missing
+	FsckAPFS          []string // fsck_apfs(8); nil: missing
 	Vendor            string   // "Apple" or "dmgbench"; "": the tool is asked
 	System            string   // for titles: "macOS 26.4"
 	Version           string   // "": the tool is asked
@@ -77,7 +83,7 @@ type Options struct {
 // e.g. "macOS 26.4".
 func Apple(system string, c clock.Clock) Options {
 	return Options{Hdiutil: []string{AppleHdiutil}, Diskutil: []string{AppleDiskutil}, Log: []string{AppleLog},
-		Vendor: vendorApple, System: system, Clock: c}
+		Ioreg: []string{appleIoreg}, FsckAPFS: []string{appleFsckAPFS}, Vendor: vendorApple, System: system, Clock: c}
 }
 
 // WorkAlike returns the options for hdiutil of dmgbench: program is an absolute
@@ -96,6 +102,8 @@ type Engine struct {
 	host  Host
 	can   capabilities
 	noLog string // why the system's log cannot be read, once that is known
+	// ejectsFirst is set once diskutil detached what hdiutil had refused to.
+	ejectsFirst bool
 }
 
 var (
@@ -190,11 +198,27 @@ type Host struct {
 	// MissingForFUSE returns what to do before hdiutil for Linux can serve
 	// images by FUSE, "" if it can; nil: it can.
 	MissingForFUSE func() string
+	// Writable reports whether this user may make files in dir; nil: yes.
+	Writable func(dir string) bool
+	// VolumeSize returns the bytes of the volume mounted on dir; nil: not known.
+	VolumeSize func(dir string) (int64, error)
 	// ServedBy returns what serves the image on a device whose volume is
 	// mounted as a type: loop, fuse+loop or fuse, "" if that is not known; may
 	// be nil.
 	ServedBy func(device, kind, image string) string
 }
+
+// volumeSize asks statfs(2).
+func volumeSize(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("reading the size of the volume on %q: %w", dir, err)
+	}
+	return int64(s.Blocks) * int64(s.Bsize), nil
+}
+
+// writable reports whether this user may make files in a folder.
+func writable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
 
 // exists reports whether a file, folder or device is there.
 func exists(path string) bool {

@@ -26,6 +26,7 @@ type FakeMount struct {
 	Disk     int
 	ReadOnly bool
 	Diskutil bool
+	Browse   bool // Finder sees the volume
 
 	inode uint64 // of the image when it was attached
 	made  bool   // the system made the mount point
@@ -182,7 +183,8 @@ func (t *FakeTool) Attached() (list []FakeMount) {
 func (t *FakeTool) mounts() (list []host.Mount, err error) {
 	for _, a := range t.Attached() {
 		if a.Point != "" {
-			list = append(list, host.Mount{Source: fmt.Sprintf("/dev/disk%ds1", a.Disk+100), Point: a.Point, Type: a.Kind, ReadOnly: a.ReadOnly})
+			list = append(list, host.Mount{Source: fmt.Sprintf("/dev/disk%ds1", a.Disk+100), Point: a.Point, Type: a.Kind, ReadOnly: a.ReadOnly,
+				Browsable: a.Browse, IgnoresOwners: !t.c.Owners})
 		}
 	}
 	return list, nil
@@ -190,7 +192,7 @@ func (t *FakeTool) mounts() (list []host.Mount, err error) {
 
 func (t *FakeTool) exists(device string) bool {
 	for _, a := range t.Attached() {
-		if device == a.device() {
+		if device == a.device() || device == a.device()+"s1" || device == a.device()+"s2" || device == fmt.Sprintf("/dev/disk%ds1", a.Disk+100) {
 			return true
 		}
 	}

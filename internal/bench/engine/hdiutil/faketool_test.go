@@ -59,6 +59,7 @@ type FakeConfig struct {
 	Server  int                      // process that serves every attached image; 0: the list names none
 	Trims   string                   // the function that APFS logs trims by; "" is that of macOS 26
 	Makes   bool                     // a missing mount point is made, and removed with its volume: macOS 27
+	Owners  bool                     // volumes are mounted with their owners, whatever was asked for
 	Reuse   bool                     // the numbers of disks are used again at once
 	Cost    map[string]time.Duration // by verb: how long a run takes
 	Rules   []FakeRule
@@ -74,8 +75,11 @@ type FakeCall struct {
 	Status       int           // -1: it did not run to its end
 }
 
-// Verb are the words before the first option or path.
+// Verb are the words before the first option or path; of programs without verbs it is a name.
 func (c FakeCall) Verb() string {
+	if name := map[string]string{"ioreg": "registry", "fsck_apfs": "fsck"}[c.Tool]; name != "" {
+		return name
+	}
 	n := 0
 	for n < len(c.Args) && n < 3 && !strings.HasPrefix(c.Args[n], "-") && !strings.HasPrefix(c.Args[n], "/") {
 		n++
@@ -109,7 +113,7 @@ func NewFakeTool(dir string, c FakeConfig) *FakeTool {
 		Clock: clock.NewVirtual(time.Unix(0, 0))}
 }
 
-// Command is the program with the arguments before a command's own; tool is hdiutil, diskutil or log.
+// Command is the program with the arguments before a command's own; tool is hdiutil, diskutil, log, ioreg or fsck_apfs.
 func (t *FakeTool) Command(tool string) []string { return []string{filepath.Join(t.Dir, tool)} }
 
 // Calls are all calls so far.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -146,6 +147,8 @@ var arity = map[string]string{
 	"image create blank": "--format= --size= --fs= --volumeName= --encrypt --stdinpassphrase",
 	"image create from":  "--format= --encrypt --stdinpassphrase",
 	"image attach":       "--plist --stdinpassphrase --readOnly --noMount --nobrowse --mountPoint=",
+	"registry":           "-a -l -r -c= -w=",
+	"fsck":               "-q",
 	"image info":         "--plist --stdinpassphrase",
 	"image resize":       "--plist --size= --image-only --stdinpassphrase",
 	"eject":              "",
@@ -170,6 +173,9 @@ func (i *invocation) execute(r FakeRule) int {
 	}
 	i.opts = map[string]string{}
 	words := strings.Fields(i.verb)
+	if i.Tool == "ioreg" || i.Tool == "fsck_apfs" {
+		words = nil
+	}
 	for n := len(words); n < len(args); n++ {
 		a := args[n]
 		switch {
@@ -240,6 +246,8 @@ func (i *invocation) do(r FakeRule) int {
 		return i.info()
 	case "show":
 		return i.log()
+	case "registry":
+		return i.registry()
 	}
 	if len(i.args) == 0 || i.verb == "image create from" && len(i.args) != 2 || i.verb != "image create from" && len(i.args) != 1 {
 		return i.failed(1, "hdiutil: %s: %d operands\nUsage: …", i.verb, len(i.args))
@@ -255,7 +263,7 @@ func (i *invocation) do(r FakeRule) int {
 		return i.convert()
 	case "resize", "image resize":
 		return i.resize()
-	case "verifyVolume", "repairVolume":
+	case "verifyVolume", "repairVolume", "fsck":
 		fmt.Fprintln(&i.out, "The volume appears to be OK")
 		return 0
 	case "trim":
@@ -328,7 +336,8 @@ func (i *invocation) attach(r FakeRule) int {
 		return 0
 	}
 	mount := i.opts["-nomount"]+i.opts["--noMount"] == ""
-	a = &FakeMount{Image: path, Kind: kindOf(m.FS), ReadOnly: i.opts["-readonly"]+i.opts["--readOnly"] != "", Diskutil: i.Tool == "diskutil"}
+	a = &FakeMount{Image: path, Kind: kindOf(m.FS), ReadOnly: i.opts["-readonly"]+i.opts["--readOnly"] != "", Diskutil: i.Tool == "diskutil",
+		Browse: i.opts["-nobrowse"]+i.opts["--nobrowse"] == ""}
 	if mount && point == "" {
 		point = filepath.Join(i.Dir, "Volumes", filepath.Base(path))
 	}
@@ -425,6 +434,23 @@ func (i *invocation) info() int {
 		body += "</array>"
 	}
 	i.out.WriteString(list(body))
+	return 0
+}
+
+// registry is what ioreg shows: without images nothing.
+func (i *invocation) registry() int {
+	if len(i.disks) == 0 {
+		return 0
+	}
+	fmt.Fprint(&i.out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><array>")
+	for _, m := range i.disks {
+		media := func(name, children string) string {
+			return "<key>IORegistryEntryChildren</key><array><dict><key>BSD Name</key><string>" + name + "</string>" + children + "</dict></array>"
+		}
+		fmt.Fprintf(&i.out, "<dict><key>DiskImageURL</key><string>%s</string>%s</dict>", (&url.URL{Scheme: "file", Path: m.Image}).String(),
+			media(fmt.Sprintf("disk%d", m.Disk), media(fmt.Sprintf("disk%ds2", m.Disk), media(fmt.Sprintf("disk%d", m.Disk+100), media(fmt.Sprintf("disk%ds1", m.Disk+100), "")))))
+	}
+	fmt.Fprintln(&i.out, "</array></plist>")
 	return 0
 }
 

@@ -282,8 +282,13 @@ func TestStatusZeroWithoutResult(t *testing.T) {
 			}
 			t.Run(do+"/"+v.name, func(t *testing.T) {
 				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: do}))
-				_, err := v.do(r)
-				require.ErrorIs(t, err, ErrNoResult)
+				rep, err := v.do(r)
+				if v.name == "resize" {
+					require.NoError(t, err, "diskutil did it")
+					assert.Contains(t, rep.Warnings[0], "diskutil was asked")
+				} else {
+					require.ErrorIs(t, err, ErrNoResult)
+				}
 				r.clean()
 			})
 		}

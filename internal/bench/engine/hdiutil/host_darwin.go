@@ -17,7 +17,8 @@ import (
 // systemHost has no more: the system's own tools make what it mounts, attach
 // images without FUSE, and trim volumes when they mount them.
 func systemHost() *Host {
-	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, CommandLine: commandLine}
+	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, CommandLine: commandLine,
+		VolumeSize: volumeSize, Writable: writable}
 }
 
 // maxMounts bounds the mount table. Macs have a few dozen mounts.
@@ -35,6 +36,7 @@ func systemMounts() ([]host.Mount, error) {
 		list = append(list, host.Mount{
 			Source: unix.ByteSliceToString(s.Mntfromname[:]), Point: unix.ByteSliceToString(s.Mntonname[:]),
 			Type: unix.ByteSliceToString(s.Fstypename[:]), ReadOnly: s.Flags&unix.MNT_RDONLY != 0,
+			Browsable: s.Flags&unix.MNT_DONTBROWSE == 0, IgnoresOwners: s.Flags&unix.MNT_IGNORE_OWNERSHIP != 0,
 		})
 	}
 	return list, nil

@@ -14,7 +14,8 @@ import (
 // systemHost returns a Host of the real system: /proc, /sys and package attach.
 func systemHost() *Host {
 	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines,
-		CommandLine: commandLine, Trim: attach.Trim,
+		CommandLine: commandLine, Trim: attach.Trim, VolumeSize: volumeSize,
+		Writable:   writable,
 		MissingFor: missingFor, MissingForFUSE: missingForFUSE, ServedBy: servedBy}
 }
 

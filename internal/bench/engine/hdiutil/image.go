@@ -33,6 +33,11 @@ type image struct {
 	left     bool          // a failed attach may have left it attached, or found it attached
 	report   engine.Report // of the command that made it
 	servedBy string        // at the last attach
+	mount    string        // at the last attach, as a plan names it
+	owners   string        // at the last attach, "" if not known
+	// sizeBefore is that of the device before it was resized, until its volume is
+	// mounted again; else 0.
+	sizeBefore int64
 }
 
 var (
@@ -85,7 +90,7 @@ func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, name string, s 
 	if s.Encrypted() {
 		a.Encryption, a.Secrets = s.Encryption, append(a.Secrets, s.Passphrase)
 	}
-	k.object, k.bytes, k.cmd = file, c.size, command.New(line, a)
+	k.object, k.image, k.bytes, k.cmd = file, a.Target, c.size, command.New(line, a)
 	// The file did not exist before: whatever has the name now, the tool made.
 	k.undo = func() error { return dir.RemoveAll(file) }
 	k.check = func([]byte) error {
@@ -173,7 +178,7 @@ func (c *image) command(line string) command.Command {
 // Made is what was made, read back from the files.
 func (c *image) Made() engine.Made {
 	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.info.BandSize, Backend: c.backend,
-		ServedBy: c.servedBy}
+		ServedBy: c.servedBy, Mount: c.mount, Owners: c.owners}
 }
 
 // TakeReport returns figures and messages of the tool, layout and retries of
@@ -209,7 +214,7 @@ func (c *image) Remove(ctx context.Context) error {
 		return err
 	}
 	if c.left { // processes that use a volume without its files hang
-		if _, still, err := c.e.findAttached(ctx, &engine.Report{}, c.path); err != nil || still {
+		if _, still, err := c.findAttached(ctx, &engine.Report{}, ""); err != nil || still {
 			return errors.Join(fmt.Errorf("removing %q: it is attached", c.File), err)
 		}
 	}
@@ -253,7 +258,7 @@ func (c *image) measureFreed(ctx context.Context, t *engine.Report, do func() er
 // change runs a command that changes the container in place.
 func (c *image) change(ctx context.Context, t *engine.Report, k call) error {
 	return c.measureFreed(ctx, t, func() error {
-		k.object = c.File
+		k.object, k.image = c.File, c.path
 		if err := c.e.run(ctx, t, k); err != nil {
 			return err
 		}
@@ -287,35 +292,58 @@ func (c *image) Compact(ctx context.Context, o engine.CompactOptions) (t engine.
 	return t, err
 }
 
-// Resize changes the length of device, partition and volume. Apple's hdiutil
-// resizes only HFS+; APFS is resized by diskutil, which the report notes.
+// Resize changes the length of device, partition and volume. The size of the
+// volume is reported when it is mounted next. Where Apple's hdiutil refuses,
+// whose manual page names HFS+ only, diskutil is asked.
 func (c *image) Resize(ctx context.Context, size int64) (t engine.Report, err error) {
 	if err := c.prepare(ctx, "resizing", engine.Action{Do: "resize"}); err != nil {
 		return t, err
 	}
-	// `diskutil image resize` takes images with a GUID partition table, as all of
-	// ours, or a bare APFS.
-	line, unit := "diskutil image resize", int64(command.DiskutilUnit)
-	switch {
-	case c.backend == backendDiskutil:
-	case c.e.resizesByHdiutil(c.fs):
-		line, unit = "hdiutil resize", command.Sector
-	default:
-		t.Note("resize_note", "resized by diskutil image: hdiutil resizes HFS+ only")
+	before, start, line := c.size, c.e.o.Clock.Now(), "hdiutil resize"
+	if c.backend == backendDiskutil {
+		line = diskutilResize
 	}
-	size = units.RoundUp(size, unit)
-	a := command.Args{Image: c.path, Secrets: c.secrets(), Size: size, ImageOnly: c.fs.name == none}
-	err = c.change(ctx, &t, call{doing: "resizing", cmd: command.New(line, a), bytes: max(size, c.size),
-		check: func([]byte) error { return c.checkResized(size) }})
+	err = c.resizeBy(ctx, &t, line, size)
+	if err != nil && slices.Contains(resizeRefusals, classOf(err)) && line != diskutilResize && c.e.isApple() && c.e.can.present[backendDiskutil] {
+		t.Warn("hdiutil did not resize the image, and diskutil was asked: %s", reasonOf(err))
+		t.Retried, t.Retries = c.e.o.Clock.Now()-start, t.Retries+1
+		err = c.resizeBy(ctx, &t, diskutilResize, size)
+	}
+	if err == nil {
+		c.sizeBefore = before
+	}
 	return t, err
 }
 
-// checkResized reads the new size back, where the files show it. Tools may
-// round to 4 KiB.
-func (c *image) checkResized(want int64) error {
+// resizeRefusals are the classes of failures of hdiutil after which diskutil may
+// still resize an image.
+var resizeRefusals = []Class{Unsupported, Invalid, NotFound, NoFileSystem, NotImage, NoResult, Unknown}
+
+const diskutilResize = "diskutil image resize"
+
+// resizeBy resizes the image by one of the tools. Tools were seen to fail after
+// they had done it: then the size of the image decides.
+func (c *image) resizeBy(ctx context.Context, t *engine.Report, line string, size int64) error {
+	unit := int64(command.Sector)
+	if line == diskutilResize {
+		unit = command.DiskutilUnit
+	}
+	size = units.RoundUp(size, unit)
+	a := command.Args{Image: c.path, Secrets: c.secrets(), Size: size, ImageOnly: c.fs.name == none}
+	return c.change(ctx, t, call{doing: "resizing", cmd: command.New(line, a), bytes: max(size, c.size),
+		check:   func([]byte) error { return c.checkResized(size, false) },
+		confirm: func() error { return c.checkResized(size, true) }})
+}
+
+// checkResized reads the new size back. Where the files do not show it, that is
+// an error if it is needed. Tools may round to 4 KiB.
+func (c *image) checkResized(want int64, needed bool) error {
 	i, err := c.inspect()
 	if err != nil {
 		return err
+	}
+	if needed && i.Size == 0 {
+		return fmt.Errorf("%w: the files do not show the size", ErrNoResult)
 	}
 	if off := i.Size - want; i.Size != 0 && (off <= -4096 || off >= 4096) {
 		return fmt.Errorf("%w: the image has %d bytes, %d were asked for", ErrNoResult, i.Size, want)

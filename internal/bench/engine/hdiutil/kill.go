@@ -20,7 +20,7 @@ var servers = []string{attach.HelperVerb, "diskimages-helper", "diskimagesiod"}
 // findServer finds the process that serves the image, as the tool lists it, and
 // checks that it is such a process and that this user may kill it.
 func (a *attachment) findServer(ctx context.Context) error {
-	at, _, err := a.c.e.findAttached(ctx, &a.report, a.c.path)
+	at, _, err := a.c.findAttached(ctx, &a.report, a.disk)
 	if err != nil {
 		return err
 	}

@@ -43,5 +43,6 @@ func TestEncryptedASIFWithoutMagicNumber(t *testing.T) {
 	i, err := (&Engine{}).openImage(dir, "x.asif", spec("ASIF", encrypted("AES-256")), choice{format: formatOf("ASIF"), size: 1 << 30})
 	require.NoError(t, err)
 	assert.Equal(t, int64(1<<30), i.Made().Size)
-	require.NoError(t, i.checkResized(2<<30), "the file does not show the length of the device")
+	require.NoError(t, i.checkResized(2<<30, false), "the file does not show the length of the device")
+	require.ErrorIs(t, i.checkResized(2<<30, true), ErrNoResult)
 }

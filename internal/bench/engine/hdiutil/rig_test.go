@@ -51,7 +51,7 @@ func tryRig(t *testing.T, c FakeConfig, change ...func(*Options)) (*rig, error) 
 	require.NoError(t, err)
 	t.Cleanup(func() { r.dir.Close() })
 	o := Options{
-		Hdiutil: tool.Command("hdiutil"), Diskutil: tool.Command("diskutil"), System: "macOS 26.4", Run: tool.Run,
+		Hdiutil: tool.Command("hdiutil"), Diskutil: tool.Command("diskutil"), Ioreg: tool.Command("ioreg"), System: "macOS 26.4", Run: tool.Run,
 		Host: tool.Host(), Clock: FakeClock{r.clock, tool}, WorkDir: t.TempDir(),
 		Deadline: func(string, int64) time.Duration { return time.Minute }, Grace: 10 * time.Millisecond,
 	}

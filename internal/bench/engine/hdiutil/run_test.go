@@ -58,7 +58,7 @@ func drive(t *testing.T, text string, c hdiutil.FakeConfig) (*result.Result, *hd
 	now, work := hdiutil.FakeClock{Clock: tool.Clock, Of: tool}, t.TempDir()
 	o := hdiutil.Apple("macOS 26.4", now)
 	o.Hdiutil, o.Diskutil, o.Host, o.WorkDir, o.Passphrase = tool.Command("hdiutil"), tool.Command("diskutil"), tool.Host(), work, []byte(runSecret)
-	o.Log, o.Run = tool.Command("log"), tool.Run
+	o.Log, o.Ioreg, o.Run = tool.Command("log"), tool.Command("ioreg"), tool.Run
 	e, err := hdiutil.New(t.Context(), o)
 	require.NoError(t, err)
 	p, problems := plan.Parse("driver", []byte(text))
@@ -120,7 +120,7 @@ func TestRunThroughTheDriver(t *testing.T) {
 		}
 		assert.NotEmpty(t, cs.Steps[0].Reported, "create")
 		assert.NotEmpty(t, cs.Steps[1].Reported["device"])
-		assert.NotEmpty(t, cs.Steps[3].Reported["detach_ns"], "of the remount")
+		assert.NotEmpty(t, cs.Steps[3].Reported["detach_ns"]+cs.Steps[3].Reported["eject_ns"], "of the remount")
 		for _, i := range []int{3, 6} { // the remount and the detach
 			assert.Contains(t, cs.Steps[i].Reported["trim_log"], "blocks trimmed in 7 extents", cs.Steps[i].Do)
 		}

@@ -1,0 +1,250 @@
+package hdiutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil/command"
+)
+
+// How long an attach that was asked for may still be carried out after its
+// program was ended, since macOS does it in a process of its own, and how often
+// to look.
+const (
+	lateTime = 10 * time.Second
+	latePoll = 2 * time.Second
+)
+
+// listAttached is what is sought in the lists of attached images; it stops when
+// one is enough. Retries go to t. With an error it returns what it found.
+//
+// The list of Apple's tool may be cut short while other images come and go: it
+// is read twice, and what is not in it is looked for in the I/O registry, which
+// has the images of DiskImages2.
+func (e *Engine) listAttached(ctx context.Context, t *engine.Report, sought, enough func(command.Attached) bool) (
+	found []command.Attached, err error) {
+	add := func(list []command.Attached) {
+		for _, a := range list {
+			// The same attachment may have been unmounted in between.
+			isKnown := slices.ContainsFunc(found, func(b command.Attached) bool {
+				return sameFile(a.Image, b.Image) && diskOf(a) == diskOf(b)
+			})
+			if !isKnown && sought(a) {
+				found = append(found, a)
+			}
+		}
+	}
+	info := call{doing: "listing", object: "attached images", cmd: command.New("hdiutil info", command.Args{}),
+		check: func(out []byte) error {
+			list, err := command.ParseInfo(out)
+			add(list.Images)
+			return err
+		}}
+	listings := []call{info}
+	if e.isApple() {
+		listings = append(listings, info)
+	}
+	for _, listing := range listings {
+		if slices.ContainsFunc(found, enough) {
+			return found, nil
+		}
+		var own engine.Report
+		err := e.run(ctx, &own, listing)
+		t.Add(engine.Report{Warnings: own.Warnings, Retried: own.Retried, Retries: own.Retries}) // without its figures
+		if err != nil {
+			return found, err
+		}
+	}
+	if len(e.o.Ioreg) == 0 || slices.ContainsFunc(found, enough) {
+		return found, nil
+	}
+	err = e.run(ctx, &engine.Report{}, call{doing: "listing", object: "the I/O registry", cmd: command.Registry(),
+		check: func(out []byte) error {
+			list, err := command.ParseRegistry(out)
+			if err == nil {
+				err = e.host.addMountPoints(list)
+			}
+			add(list)
+			return err
+		}})
+	if err != nil && ctx.Err() == nil {
+		t.Warn("that an image is not attached is known from hdiutil alone: %v", err)
+		return found, nil
+	}
+	return found, err
+}
+
+// addMountPoints adds to images of the registry where their volumes are mounted.
+func (h Host) addMountPoints(list []command.Attached) error {
+	mounts, err := h.Mounts()
+	for _, a := range list {
+		for i := range a.Entities {
+			for _, m := range mounts {
+				if m.Source == a.Entities[i].Device {
+					a.Entities[i].MountPoint = m.Point
+				}
+			}
+		}
+	}
+	return err
+}
+
+// diskOf is the whole disk of an attached image, "" if the list names none.
+func diskOf(a command.Attached) string {
+	disk, _ := a.Disk()
+	return disk
+}
+
+// findAttached finds the image in the lists of attached images: on the disk that
+// it had, if that is known, else on another. An attachment outlives its file and
+// keeps the path: on another disk, it is that of the image only if the path
+// still leads to the same file.
+func (c *image) findAttached(ctx context.Context, t *engine.Report, disk string) (command.Attached, bool, error) {
+	isHere := func(a command.Attached) bool { return disk == "" || diskOf(a) == disk }
+	isOurs := func(a command.Attached) bool { return sameFile(a.Image, c.path) }
+	list, err := c.e.listAttached(ctx, t, isOurs, isHere)
+	if i := slices.IndexFunc(list, isHere); err == nil && i >= 0 {
+		return list[i], true, nil
+	}
+	isReplaced := c.Dir != nil && c.CheckSame(context.WithoutCancel(ctx), "finding") != nil
+	if err != nil || len(list) == 0 || isReplaced {
+		return command.Attached{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// findLate is findAttached after a command that failed: if it was ended, until
+// it is clear that nothing is attached late.
+func (c *image) findLate(ctx context.Context, t *engine.Report, disk string, cause error) (command.Attached, bool,
+	error) {
+	clock := c.e.o.Clock
+	for until := clock.Now() + lateTime; ; {
+		at, ok, err := c.findAttached(ctx, t, disk)
+		if ok || err != nil || !c.e.mayActLate(cause) || clock.Now() >= until {
+			return at, ok, err
+		}
+		if err := clock.Sleep(ctx, latePoll); err != nil {
+			return at, ok, err
+		}
+	}
+}
+
+// mayActLate reports whether the command of the error was ended, so that the
+// system may still do what it asked for.
+func (e *Engine) mayActLate(err error) bool {
+	return e.isApple() && slices.Contains([]Class{Deadline, Killed, Canceled}, classOf(err))
+}
+
+// imageAt is an image of which only the path is known.
+func (e *Engine) imageAt(path string) *image {
+	return &image{e: e, HostFile: engine.HostFile{File: filepath.Base(path)}, path: path}
+}
+
+// releaseLate detaches an image that a command attached for its work, or attaches
+// late, after the command was ended.
+func (e *Engine) releaseLate(ctx context.Context, t *engine.Report, path string, cause error) error {
+	if path == "" || !e.mayActLate(cause) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	a := &attachment{c: e.imageAt(path)}
+	at, ok, err := a.c.findLate(ctx, t, "", cause)
+	if err != nil || !ok {
+		return err
+	}
+	a.disk = diskOf(at)
+	err = a.detach(ctx, true)
+	t.Add(a.report)
+	return err
+}
+
+// attachedBelow lists the images in the folder (an absolute path) and those
+// mounted below it. With an error it returns what it found.
+func (e *Engine) attachedBelow(ctx context.Context, dir string) ([]command.Attached, error) {
+	dir = resolve(dir)
+	return e.listAttached(ctx, &engine.Report{}, func(one command.Attached) bool {
+		return slices.ContainsFunc(append(one.MountPoints(), one.Image),
+			func(name string) bool { return isBelow(name, dir) })
+	}, func(command.Attached) bool { return false })
+}
+
+// Release detaches the images below the folder (an absolute path) and those
+// mounted below it, whichever process attached them, if necessary by force, and
+// returns their names. It first waits for tools that a killed run left at work
+// there, and on a Mac for what the system may still attach for them. A missing
+// folder has no images, and without a tool no image is attached.
+func (e *Engine) Release(ctx context.Context, dir string) (names []string, err error) {
+	if err := e.waitForTools(ctx, dir, resolve(dir)); err != nil {
+		return nil, fmt.Errorf("looking for attached images: %w", err)
+	}
+	clock := e.o.Clock
+	for until := clock.Now() + lateTime; ; {
+		list, err := e.attachedBelow(ctx, dir)
+		if classOf(err) == Missing {
+			return nil, nil
+		}
+		for _, one := range list {
+			a := &attachment{c: e.imageAt(one.Image), disk: diskOf(one)}
+			if failed := a.detach(ctx, true); failed != nil {
+				err = errors.Join(err, failed)
+				continue
+			}
+			names = append(names, a.c.File)
+		}
+		if err != nil || !e.isApple() || clock.Now() >= until || !exists(dir) {
+			return names, err
+		}
+		if err := clock.Sleep(ctx, latePoll); err != nil {
+			return names, err
+		}
+	}
+}
+
+// Release is [Engine.Release] without asking the tools for their features.
+func Release(ctx context.Context, o Options, dir string) ([]string, error) {
+	e, err := newUnprobed(o)
+	if err != nil {
+		return nil, err
+	}
+	return e.Release(ctx, dir)
+}
+
+// Attached names the attached images in the folder and those mounted below it.
+func Attached(ctx context.Context, o Options, dir string) (names []string, err error) {
+	e, err := newUnprobed(o)
+	if err != nil {
+		return nil, err
+	}
+	list, err := e.attachedBelow(ctx, dir)
+	for _, one := range list {
+		names = append(names, filepath.Base(one.Image))
+	}
+	return names, err
+}
+
+// resolve follows links in an absolute path, as the paths that tools print; a
+// missing one stays as it is.
+func resolve(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
+}
+
+// isBelow reports whether the path is below the folder, however both are
+// written. Tools print paths with links followed and in the case that the disk
+// stores; on a Mac "/tmp" is a link, and "/users" the same as "/Users".
+func isBelow(name, dir string) bool {
+	for at := filepath.Dir(name); filepath.IsAbs(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
+		if sameFile(at, dir) {
+			return true
+		}
+	}
+	return false
+}
