@@ -59,6 +59,9 @@ func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 		return err
 	}
 	s.skipWarnings = o.SkipWarnings
+	if !o.SkipWarnings {
+		keepFileWarnings(r)
+	}
 	r.Departures = s.departures()
 	s.runWarnings()
 	r.Summaries = s.summaries()

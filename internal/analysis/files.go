@@ -144,13 +144,20 @@ type files struct {
 func filesOf(steps []*result.Step, f plan.Selector) (out files) {
 	for _, st := range steps {
 		out.workers = max(out.workers, workers(st))
-		for _, s := range filtered(st.Samples, f) {
+		picked := filtered(st.Samples, f)
+		out.grow(len(picked))
+		for _, s := range picked {
 			if s.IsTimed() {
 				out.add(float64(s.Bytes), float64(s.DurationNS)/1e9)
 			}
 		}
 	}
 	return out
+}
+
+// grow makes room for n more files.
+func (f *files) grow(n int) {
+	f.size, f.time, f.rate = slices.Grow(f.size, n), slices.Grow(f.time, n), slices.Grow(f.rate, n)
 }
 
 func (f *files) add(size, time float64) {

@@ -82,7 +82,7 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 	}
 	if isPerFile(q) {
 		for _, st := range c.steps() {
-			w.addFiles(st)
+			w.put(fileWarnings(st)...)
 		}
 		// The speed was still changing. Fewer than six rounds cannot show that at
 		// [trendP].
@@ -269,10 +269,29 @@ const (
 // happened.
 func StepWarnings(st *result.Step) []result.Warning {
 	w := warningList(slices.Clone(st.Warnings))
-	if st.Error == "" {
-		w.addFiles(st)
-	}
+	w.put(fileWarnings(st)...)
 	return w
+}
+
+// fileWarnings are what the files of a step show alone.
+func fileWarnings(st *result.Step) []result.Warning {
+	if st.FileWarnings != nil || st.Error != "" {
+		return st.FileWarnings
+	}
+	w := warningList{}
+	w.addFiles(st)
+	return w
+}
+
+// keepFileWarnings looks at the files of each step once, for summaries and
+// charts: it takes a tenth of a second for 100,000 files.
+func keepFileWarnings(r *result.Result) {
+	for i := range r.Cases {
+		for k := range r.Cases[i].Steps {
+			st := &r.Cases[i].Steps[k]
+			st.FileWarnings = fileWarnings(st)
+		}
+	}
 }
 
 // addFiles adds what the files of a step show: idle workers, files too small
@@ -352,6 +371,7 @@ const (
 // excessTimes is [files.excess] of samples.
 func excessTimes(samples []result.Sample) []float64 {
 	var f files
+	f.grow(len(samples))
 	for _, x := range samples {
 		f.add(float64(x.Bytes), float64(x.DurationNS)/1e9)
 	}

@@ -279,6 +279,9 @@ type Step struct {
 	Recovery *Recovery `json:"recovery,omitempty"`
 	Live     int64     `json:"live"` // bytes of files on the volume after the step
 	Warnings []Warning `json:"warnings,omitempty"`
+	// FileWarnings are what the files alone show. The analysis adds them; nil: not
+	// looked for, or none.
+	FileWarnings []Warning `json:"file_warnings,omitempty"`
 }
 
 // Recovery is what a recover step found of a container and its files.

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,19 +16,30 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// MarshalIndent completes the result and returns the content of result.json.
-// Equal results give equal bytes: fields have a fixed order, and a missing list
-// is []. A number that JSON cannot represent is an error that names it.
-func (r *Result) MarshalIndent() ([]byte, error) {
-	err := complete(r)
-	var b []byte
-	if err == nil {
-		b, err = json.MarshalIndent(r, "", "  ")
+// MarshalLine completes the result and returns the content of result.json: one
+// line, since a result may have 100,000s of samples. Equal results give equal
+// bytes: fields have a fixed order, and a missing list is []. A number that JSON
+// cannot represent is an error that names it.
+func (r *Result) MarshalLine() ([]byte, error) {
+	if err := complete(r); err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
+	b, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
 	return append(b, '\n'), nil
+}
+
+// MarshalIndent is the same for people to read.
+func (r *Result) MarshalIndent() ([]byte, error) {
+	line, err := r.MarshalLine()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = json.Indent(&b, line, "", "  ")
+	return b.Bytes(), err
 }
 
 // CheckFinite fails if a number of the result is not finite, and names the
@@ -38,7 +50,7 @@ func (r *Result) CheckFinite() error { return complete(r) }
 // runs show. It ignores an error of the latter: without it, lists read
 // result.json.
 func (d *RunDir) WriteResult(r *Result) error {
-	b, err := r.MarshalIndent()
+	b, err := r.MarshalLine()
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
 	return nil
 }
 
-// writeJSON writes the bytes of result.json.
+// writeJSON writes result.json for people: one value a line.
 func writeJSON(w io.Writer, rs []*result.Result, _ string) error {
 	b, err := rs[0].MarshalIndent()
 	if err != nil {

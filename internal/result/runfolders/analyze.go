@@ -235,7 +235,7 @@ func writePooled(p *plan.Plan, r *result.Result, out string) error {
 	if err := html.Run(&page, p, r); err != nil {
 		return err
 	}
-	text, err := r.MarshalIndent()
+	text, err := r.MarshalLine()
 	if err != nil {
 		return err
 	}
