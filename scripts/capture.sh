@@ -80,7 +80,7 @@ attached() {
 	release
 }
 point() { mkdir -p "$work/mnt-$1" && echo "$work/mnt-$1"; }
-A='attach -plist -nobrowse -owners on -noverify -noautofsck -noautoopen'
+A='attach -plist -nobrowse -owners off -noverify -noautofsck -noautoopen'
 size=98304 twice=196608 # sectors: 48 and 96 MiB
 
 helps() {

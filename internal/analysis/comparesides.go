@@ -236,7 +236,7 @@ func sideText(name, value string) string {
 	case slices.Contains(selfEvident, name):
 		return settingText(name, value)
 	}
-	return strings.ReplaceAll(name, "_", " ") + " " + value
+	return strings.ReplaceAll(name, "_", " ") + " " + strings.TrimPrefix(value, name+" ") // "owners unknown"
 }
 
 // at is a side in a sentence: "on macOS 26.4", "with 2 workers", "in runs/before".

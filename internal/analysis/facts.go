@@ -46,6 +46,8 @@ var compareFacts = []compareFact{
 	{"tool", "tool", ofRun(func(r *result.Result) string { return spaced(r.Tool.Name, r.Tool.Version) }), true},
 	{"engine", "tool", engineFacts, true},
 	{"backend", "tool", ofTargets(func(t result.Target) string { return t.Backend }), false},
+	{"mount", "protocol", ofTargets(func(t result.Target) string { return cmp.Or(t.Mount, "private") }), false},
+	{"owners", "protocol", ofTargets(func(t result.Target) string { return t.Owners }), false},
 	{"filesystem", "protocol", filesystemFacts, false},
 	{"plan", "protocol", ofRun(func(r *result.Result) string { return r.Plan.Name }), false},
 	{"scale", "protocol", ofDepartures("scale", "sets", "codec", "input"), false},

@@ -69,7 +69,7 @@ func (c *comparer) value(k sideCase, key string) string {
 		return ""
 	}
 	made := map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption,
-		"filesystem": t.Filesystem, "backend": t.Backend, "target": t.Kind}[key]
+		"filesystem": t.Filesystem, "backend": t.Backend, "mount": t.Mount, "target": t.Kind}[key]
 	if own := c.planned(k); made == "" && own != nil {
 		made, _ = own.Value(key)
 	}
@@ -91,7 +91,7 @@ func (c *comparer) differences(a, b sideCase, do, phase string) (out []plan.Diff
 	}
 	out = plan.CompareCases(c.o.Plans[a.run.Plan.Digest], x, c.o.Plans[b.run.Plan.Digest], y, do, phase)
 	return slices.DeleteFunc(out, func(d plan.Difference) bool {
-		return d.Of == "" && slices.Contains([]string{"filesystem", "backend"}, d.Key) &&
+		return d.Of == "" && slices.Contains([]string{"filesystem", "backend", "mount"}, d.Key) &&
 			c.value(a, d.Key) == c.value(b, d.Key)
 	}), true
 }

@@ -91,6 +91,8 @@ func TestCompareByEachFact(t *testing.T) {
 		"tool":       {nil, func(r *result.Result) { r.Tool = result.Tool{Name: "dmgbench", Version: "2"} }, "dmgbench 2 against tool unknown"},
 		"engine":     {nil, func(r *result.Result) { r.Sessions[0].Engine = result.Engine{Title: "in-process"} }, "in-process against hdiutil (Apple, macOS 26.4)"},
 		"backend":    {edited(t, "size =", "backend = \"diskutil\"\nsize ="), ofImages(func(i *result.Target) { i.Backend = "diskutil" }), "diskutil against hdiutil"},
+		"mount":      {edited(t, "size =", "mount = \"finder\"\nsize ="), ofImages(func(i *result.Target) { i.Mount = "finder" }), "mount finder against mount private"},
+		"owners":     {nil, ofImages(func(i *result.Target) { i.Owners = "ignored" }), "owners ignored against owners unknown"},
 		"filesystem": {edited(t, "size =", "filesystem = \"exFAT\"\nsize ="), none, "exFAT against APFS"},
 		"plan":       {edited(t, "size =", "encryption = \"AES-256\"\nsize ="), func(r *result.Result) { r.Plan.Name = "q" }, "q against p"},
 		"scale": {scaled, func(r *result.Result) {
@@ -163,6 +165,7 @@ func TestCompareChangedPlans(t *testing.T) {
 	}{
 		{"size =", "encryption = \"AES-256\"\nsize =", "encryption: unencrypted → AES-256", "encryption", 0},
 		{"size =", "band_size = \"1 MiB\"\nsize =", "band size: 8 MiB → 1 MiB", "band_size", 0},
+		{"size =", "mount = \"finder\"\nsize =", "mount: private → finder", "mount", 0},
 		{`"1 GB"`, `"2 GB"`, "size: 1 GB → 2 GB", "size", 0},
 		{"[matrix]", "[io]\nblock = \"64 KiB\"\n[matrix]", "block: whole → 64 KiB", "block", 0},
 		{"[matrix]", "[io]\nsync = \"none\"\n[matrix]", "sync: fsync → none", "sync", 0},
@@ -211,6 +214,21 @@ func TestCompareChangedPlans(t *testing.T) {
 		assert.Len(t, c.Rows, 4, "--across %s", k.across)
 		assert.True(t, c.Regression)
 		assert.Empty(t, c.AcrossNames())
+	}
+}
+
+// Where nothing browses volumes, a plan that asks for a mount as Finder's measures the same.
+func TestCompareMountsThatCameToTheSame(t *testing.T) {
+	for mount, rows := range map[string]int{"private": 4, "finder": 0} {
+		o := CompareOptions{Sides: strings.Fields("a a a b b b")}
+		a := planned(t, &o, "a", planOf(t, comparePlan), 3, 1)
+		b := planned(t, &o, "b", edited(t, "size =", "mount = \"finder\"\nsize ="), 3, 1)
+		for _, r := range b {
+			for i := range r.Cases {
+				r.Cases[i].Target.Mount = mount
+			}
+		}
+		assert.Len(t, compared(t, o, a, b).Rows, rows, mount)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, plan.Settings{
 		TargetSettings: plan.TargetSettings{Target: "image"},
 		ImageSettings: plan.ImageSettings{Format: "UDSB", Encryption: "none", Filesystems: []string{"APFS", "ext4", "exFAT"}, Size: 1e9,
-			VolumeName: "BENCH", Backend: "auto", ServedBy: "auto", Verify: "on"},
+			VolumeName: "BENCH", Backend: "auto", ServedBy: "auto", Mount: "private", Verify: "on"},
 		IOSettings:     plan.IOSettings{Files: "few", Workers: 1, Sync: "fsync", Cache: "direct", QoS: "default"},
 		StreamSettings: plan.StreamSettings{Codec: "zstd"}}, p.Defaults)
 	assert.Equal(t, plan.RunOptions{Rounds: 3, Baseline: true, Canary: true, Seed: 1, Estimator: "aggregate", FitsIn: 0.98}, p.Run)

@@ -118,6 +118,8 @@ type ImageSettings struct {
 	Backend string `plan:"backend auto|hdiutil|diskutil =auto"`
 	// ServedBy: auto | kernel | helper
 	ServedBy string `plan:"served_by auto|kernel|helper =auto quiet"`
+	// Mount: private | finder: whether Finder and Spotlight see the volume
+	Mount string `plan:"mount private|finder =private quiet"`
 	// Verify: on | off: whether attach verifies the checksum of the image
 	Verify string `plan:"verify on|off =on quiet"`
 	// ManyBands silences the warning past 100,000 bands.

@@ -235,6 +235,8 @@ type Target struct {
 	BandSizeUsed int64  `json:"band_size_used"` // found
 	Backend      string `json:"backend"`
 	ServedBy     string `json:"served_by,omitempty"`
+	Mount        string `json:"mount,omitempty"`  // private | finder
+	Owners       string `json:"owners,omitempty"` // ignored | kept | ""
 }
 
 // Step is one executed step.

@@ -120,7 +120,10 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 	if main := x.containers[""]; main != nil { // before containers are removed
 		t, m := requestedTarget(c.Settings), main.con.Made()
 		t.Filesystem, t.BandSizeUsed = m.Filesystem, m.BandSize
-		t.Backend, t.ServedBy = cmp.Or(m.Backend, t.Backend), m.ServedBy
+		t.Backend, t.ServedBy, t.Owners = cmp.Or(m.Backend, t.Backend), m.ServedBy, m.Owners
+		if t.Kind != "directory" {
+			t.Mount = cmp.Or(m.Mount, engine.MountPrivate)
+		}
 		end.Target = &t
 	}
 	if _, ok := errors.AsType[*pausedError](caseErr); ok {

@@ -303,7 +303,8 @@ func specOf(s plan.Settings) engine.Spec {
 	}
 	return engine.Spec{
 		Format: s.Format, Encryption: s.Encryption, Filesystems: s.Filesystems, Size: int64(s.Size),
-		BandSize: int64(s.BandSize), VolumeName: s.VolumeName, Backend: s.Backend, ServedBy: s.ServedBy, Cache: cache,
+		BandSize: int64(s.BandSize), VolumeName: s.VolumeName, Backend: s.Backend, ServedBy: s.ServedBy, Mount: s.Mount,
+		Cache: cache,
 	}
 }
 

@@ -82,6 +82,8 @@ func TestAttachAsksForWhatIsMeant(t *testing.T) {
 		{"attach -mountpoint missing a.dmg", attach.Request{MountPoint: m.path("missing")}},
 		{"attach -mountRandom root -NOBROWSE a.dmg", attach.Request{MountRoot: m.path("root"), RandomName: true}},
 		{"attach -mountroot root a.dmg -owners on", attach.Request{MountRoot: m.path("root")}},
+		{"attach -plist -owners off -noverify -mountpoint point a.dmg", attach.Request{MountPoint: m.path("point")}},
+		{"diskutil image attach --plist --nobrowse --noMount a.dmg", attach.Request{NoMount: true}},
 		{"diskutil image attach --readOnly --mountPoint point a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("point")}},
 		{"diskutil image attach --mountOptions nobrowse,rdonly --mountPoint=made a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("made")}},
 		{"diskutil image attach --mountPolicy noMount a.dmg", attach.Request{NoMount: true}},
