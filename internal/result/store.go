@@ -24,11 +24,11 @@ func (r *Result) MarshalLine() ([]byte, error) {
 	if err := complete(r); err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
-	b, err := json.Marshal(r)
-	if err != nil {
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(r); err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
-	return append(b, '\n'), nil
+	return b.Bytes(), nil
 }
 
 // MarshalIndent is the same for people to read.

@@ -92,12 +92,16 @@ func Update(dir string) (*plan.Plan, *result.Result, error) {
 		if err := analysis.Analyze(p, r, analysis.Options{}); err != nil {
 			return err
 		}
-		if err := d.WriteResult(r); err != nil {
+		// It also completes the result, so that from here on nothing changes it.
+		if err := r.CheckFinite(); err != nil {
 			return err
 		}
 		var page bytes.Buffer
-		if err := html.Run(&page, p, r); err != nil {
-			return err
+		drawn := make(chan error, 1)
+		go func() { drawn <- html.Run(&page, p, r) }()
+		written := d.WriteResult(r)
+		if err := <-drawn; err != nil || written != nil {
+			return errors.Join(written, err)
 		}
 		return d.WriteFile(result.ReportFile, page.Bytes())
 	})
