@@ -226,7 +226,7 @@ func TestResultRoundTripRandom(t *testing.T) {
 		got, err := ReadResult(dir)
 		require.NoError(rt, err)
 		require.Equal(rt, &r, got)
-		b, err := got.MarshalIndent()
+		b, err := got.MarshalLine()
 		require.NoError(rt, err)
 		require.Equal(rt, contentsOf(t, filepath.Join(dir, ResultFile)), string(b))
 	})
