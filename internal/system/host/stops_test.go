@@ -33,10 +33,11 @@ func TestToBeStopped(t *testing.T) {
 		require.True(t, 0 <= s.Ended && s.Ended < s.Began && s.Began < time.Since(start), "%v", s)
 		sum += s.Began - s.Ended
 	}
-	fmt.Println((after - before).Nanoseconds(), sum.Nanoseconds())
+	fmt.Println(int64(after-before), int64(sum))
 }
 
-func TestAProcessThatWasStoppedKnowsForHowLong(t *testing.T) {
+// startToBeStopped starts a process that has begun to watch itself; ended reads what it says when it goes on.
+func startToBeStopped(t *testing.T) (pid int, ended func() (suspended, stopped time.Duration)) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self, "-test.run=^TestToBeStopped$")
@@ -49,17 +50,24 @@ func TestAProcessThatWasStoppedKnowsForHowLong(t *testing.T) {
 	said := bufio.NewReader(out)
 	_, err = said.ReadString('\n')
 	require.NoError(t, err)
-	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	return cmd.Process.Pid, func() (suspended, stopped time.Duration) {
+		_, err := in.Write([]byte("\n"))
+		require.NoError(t, err)
+		_, err = fmt.Fscan(said, &suspended, &stopped)
+		require.NoError(t, err)
+		require.NoError(t, cmd.Wait())
+		return suspended, stopped
+	}
+}
+
+func TestAProcessThatWasStoppedKnowsForHowLong(t *testing.T) {
+	pid, ended := startToBeStopped(t)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	<-time.After(1200 * time.Millisecond) // of the stopped process, which has no other clock
-	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
-	_, err = in.Write([]byte("\n"))
-	require.NoError(t, err)
-	var ns, sum int64
-	_, err = fmt.Fscan(said, &ns, &sum)
-	require.NoError(t, err)
-	require.NoError(t, cmd.Wait())
-	assert.GreaterOrEqual(t, time.Duration(ns), time.Second)
-	assert.GreaterOrEqual(t, time.Duration(sum), 900*time.Millisecond)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+	suspended, stopped := ended()
+	assert.GreaterOrEqual(t, suspended, time.Second)
+	assert.GreaterOrEqual(t, stopped, 900*time.Millisecond)
 }
 
 func TestTheLatestStopsAreKept(t *testing.T) {
