@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"archive/zip"
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed" // for doctor.tmpl
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -112,8 +116,11 @@ type fact struct{ name, value, hint string }
 // runDoctor is the command "doctor". It prints all facts even where no engine
 // works, which is its error.
 func (a *app) runDoctor(ctx context.Context, _ []string) error {
-	if dir := a.text("capture"); dir != "" {
-		return a.captureAnswers(ctx, dir)
+	switch dir := a.text("capture"); {
+	case a.isSet("apple"):
+		return a.examineTools(ctx, dir)
+	case dir != "":
+		return errors.Join(a.captureAnswers(ctx, dir), a.packCapture(dir))
 	}
 	given, err := a.locations()
 	if err != nil {
@@ -298,6 +305,84 @@ func (a *app) captureAnswers(ctx context.Context, dir string) error {
 		return fmt.Errorf("capturing into %q: %w", dir, err)
 	}
 	return nil
+}
+
+// packCapture makes one file of a capture, which can be sent.
+func (a *app) packCapture(dir string) error {
+	var packed bytes.Buffer
+	w := zip.NewWriter(&packed)
+	if err := errors.Join(w.AddFS(os.DirFS(dir)), w.Close()); err != nil {
+		return fmt.Errorf("packing the capture %q: %w", dir, err)
+	}
+	path := runner.Absolute(dir) + ".zip"
+	a.chownAtExit(path)
+	folder, err := hostio.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := folder.WriteFileAtomic(filepath.Base(path), packed.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return a.print("all answers in one file: %s", path)
+}
+
+// examineTools prints a table of what this program assumes of the disk image
+// tools, and what they do. With a folder it captures their answers, too, and
+// adds the table to them.
+func (a *app) examineTools(ctx context.Context, capture string) error {
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	e, err := a.newHdiutil(ctx, engineConfig{state: state})
+	if err != nil {
+		return err
+	}
+	if capture != "" {
+		if err := a.captureAnswers(ctx, capture); err != nil {
+			return err
+		}
+	}
+	var table strings.Builder
+	out := io.MultiWriter(a.stdout, &table)
+	_, build := host.OSVersion()
+	fmt.Fprintln(out, strings.Join(nonempty(e.Info().Title, e.Info().Version, build, "dmgbench "+version.Version()), ", "))
+	counts, needed := map[string]int{}, 0
+	err = runner.WithProbeFolder(state, a.clock.Wall(), func(dir *hostio.Dir) error {
+		free, _, _, err := dir.FreeSpace()
+		if err != nil || free < hdiutil.ExamineSpace {
+			return errors.Join(err, fmt.Errorf("examining the tools: the state folder has %s free, it takes %s",
+				units.Bytes(free).Human(), units.Bytes(hdiutil.ExamineSpace).Human()))
+		}
+		return e.(*hdiutil.Engine).Examine(ctx, dir, func(o hdiutil.Observation) {
+			fmt.Fprintln(out, observationText(o))
+			counts[o.Verdict()]++
+			if o.Needed && o.Verdict() == hdiutil.Differs {
+				needed++
+			}
+		})
+	})
+	fmt.Fprintf(out, "%d as expected, %d differ, %d not possible here\n", counts[hdiutil.AsExpected],
+		counts[hdiutil.Differs], counts[hdiutil.NotPossible])
+	if capture != "" {
+		err = errors.Join(err, os.WriteFile(filepath.Join(capture, "table.txt"), []byte(table.String()), 0o644),
+			a.packCapture(capture))
+	}
+	if err != nil || needed == 0 {
+		return err
+	}
+	return withHint(fmt.Errorf("examining the tools: %s on which figures depend differ", units.Count(needed, "answer")),
+		"send them in an issue: dmgbench doctor --apple --capture FOLDER makes a file of all")
+}
+
+// observationText is a line of the table of examineTools.
+func observationText(o hdiutil.Observation) string {
+	value := o.Name + ": " + cmp.Or(o.Unable, o.Seen)
+	if o.Verdict() == hdiutil.Differs {
+		value += "; expected: " + o.Expected + report.TextIf(!o.Needed, "; no figure depends on it")
+	}
+	return wrap(fmt.Sprintf("%-*s", len(hdiutil.NotPossible)+2, o.Verdict()), value, len(hdiutil.NotPossible)+2, 80)
 }
 
 // Engines probes every engine. The first one that works is the one that

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"archive/zip"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -17,7 +18,7 @@ func TestCaptureRunsTheScript(t *testing.T) {
 	t.Cleanup(func() { scripts.Capture = script })
 	t.Setenv("DMGBENCH", "")
 	dir := filepath.Join(t.TempDir(), "answers")
-	scripts.Capture = `echo "$1 by ${DMGBENCH:-Apple}"`
+	scripts.Capture = `mkdir "$1" && echo answers >"$1/001.out" && echo "$1 by ${DMGBENCH:-Apple}"`
 	code, out, stderr := call(t, nil, "doctor", "--capture", dir)
 	require.Zero(t, code, stderr)
 	by := "Apple"
@@ -26,7 +27,12 @@ func TestCaptureRunsTheScript(t *testing.T) {
 		require.NoError(t, err)
 		by = self
 	}
-	assert.Equal(t, dir+" by "+by+"\n", out)
+	assert.Equal(t, dir+" by "+by+"\nall answers in one file: "+dir+".zip\n", out)
+	packed, err := zip.OpenReader(dir + ".zip")
+	require.NoError(t, err)
+	defer packed.Close()
+	require.Len(t, packed.File, 1)
+	assert.Equal(t, "001.out", packed.File[0].Name)
 
 	scripts.Capture = `echo "no tool" >&2; exit 7`
 	code, _, stderr = call(t, nil, "doctor", "--capture", dir)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"dmgbench/internal/bench/engine/hdiutil"
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/linuxhdiutil/imagetool"
 	"dmgbench/internal/report"
@@ -66,6 +67,10 @@ func (a *app) session(ctx context.Context, c runner.Config,
 	})
 	defer stop()
 	a.warnLeftovers(ctx, c.StateDir, c.Out)
+	if _, build := host.OSVersion(); c.Plan != nil && build != "" && !hdiutil.IsKnown(build) {
+		a.message(fmt.Sprintf("no answers of the disk image tools of build %s of macOS are on file: "+
+			"dmgbench doctor --apple shows whether they differ", build))
+	}
 	release, err := prepareHost(ctx, &c)
 	if err != nil {
 		return 0, err

@@ -133,7 +133,8 @@ var executable = func() (string, error) {
 func (a *app) hdiutilOptions() (hdiutil.Options, error) {
 	switch runtime.GOOS {
 	case "darwin":
-		return hdiutil.Apple(strings.TrimSpace("macOS "+host.OSVersion()), a.clock), nil
+		version, _ := host.OSVersion()
+		return hdiutil.Apple(strings.TrimSpace("macOS "+version), a.clock), nil
 	case "linux":
 		self, err := executable()
 		return hdiutil.WorkAlike(a.clock, self, imageToolName), err

@@ -406,9 +406,9 @@ var diskutilFailures = map[string]string{
 }
 
 // reportError prints a failure and returns the exit status. The first line is
-// that of Apple's tool: for hdiutil "hdiutil: VERB failed - TEXT" (resize of an
-// image in use has words of its own), for diskutil "Error: WORDS: TEXT". Details
-// and hints follow.
+// that of Apple's tool: for hdiutil "hdiutil: VERB failed - TEXT", for diskutil
+// "Error: WORDS: TEXT" (resize of an image in use has words of its own in both).
+// Details and hints follow.
 func (c *call) reportError(err error) int {
 	if err == nil {
 		return 0
@@ -429,6 +429,8 @@ func (c *call) reportError(err error) int {
 		status = statusAuth
 	}
 	switch {
+	case c.tool == "diskutil" && name == "resize" && errno == syscall.EAGAIN:
+		fmt.Fprintf(c.err, "Error: \nThe operation couldn’t be completed. %s\n", errnoTexts[syscall.EBUSY])
 	case c.tool == "diskutil":
 		fmt.Fprintf(c.err, "Error: %s: %s\n", diskutilFailures[name], text)
 	case name == "resize" && errno == syscall.EAGAIN:

@@ -107,7 +107,7 @@ func TestResizeRefuses(t *testing.T) {
 	m.hold("a.dmg")
 	m.refused(35, "hdiutil: resize: failed. Resource temporarily unavailable (35)\n", "resize -size 9m a.dmg")
 	m.refused(35, "Resource temporarily unavailable (35)", "resize -limits a.dmg")
-	m.refused(1, "Error: Failed to resize disk image: Resource temporarily unavailable\n", "diskutil image resize a.dmg")
+	m.refused(1, "Error: \nThe operation couldn’t be completed. Resource busy\n", "diskutil image resize a.dmg")
 }
 
 func TestResizeOfAVolumeOfTheHost(t *testing.T) {

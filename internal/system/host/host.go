@@ -112,8 +112,9 @@ func BootID() string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte("dmgbench boot "+id)))[:16]
 }
 
-// OSVersion is the version of macOS, such as "26.4"; "" elsewhere.
-func OSVersion() string { return osVersion() }
+// OSVersion is the version of macOS and its build, such as "26.4" and "25E246";
+// "" elsewhere.
+func OSVersion() (version, build string) { return osVersion() }
 
 // Memory is the bytes of memory that this process may use: the physical memory
 // or the limit of its control group, whichever is less; 0 if neither is known.

@@ -52,7 +52,8 @@ func sysctlInt(name string) int {
 }
 
 func gather(ctx context.Context, h *result.Host) {
-	h.OSVersion, h.OSBuild, h.Kernel = osVersion(), sysctl("kern.osversion"), sysctl("kern.osrelease")
+	h.OSVersion, h.OSBuild = osVersion()
+	h.Kernel = sysctl("kern.osrelease")
 	h.Model, h.CPU = sysctl("hw.model"), sysctl("machdep.cpu.brand_string")
 	h.Memory, _ = memory()
 	if n := sysctlInt("hw.nperflevels"); n > 1 {
@@ -106,9 +107,9 @@ func bootID() string { return sysctl("kern.bootsessionuuid") }
 
 // osVersion asks sw_vers(1): the kernel gives programs that were linked for older
 // systems a number that no system ever had, 10.16 or 16.x.
-var osVersion = sync.OnceValue(func() string {
+var osVersion = sync.OnceValues(func() (version, build string) {
 	product := clean(string(ask(context.Background(), "/usr/bin/sw_vers", "-productVersion")))
-	return cmp.Or(product, sysctl("kern.osproductversion"))
+	return cmp.Or(product, sysctl("kern.osproductversion")), sysctl("kern.osversion")
 })
 
 func memory() (physical, limit int64) {

@@ -50,7 +50,7 @@ func realPath(name string) (string, error) {
 
 func bootID() string { return root.text("proc/sys/kernel/random/boot_id") }
 
-func osVersion() string { return "" }
+func osVersion() (version, build string) { return "", "" }
 
 func memory() (physical, limit int64) { return root.memory() }
 
