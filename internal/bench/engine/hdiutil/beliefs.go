@@ -24,6 +24,7 @@ var (
 	asifImage       = engine.Spec{Format: diskimage.ASIF}
 	rawImage        = engine.Spec{Format: diskimage.UDRW, Backend: backendDiskutil}
 	secretImage     = engine.Spec{Format: diskimage.UDSB, Encryption: "AES-256"}
+	finderImage     = engine.Spec{Format: diskimage.UDRW, Mount: engine.MountFinder}
 	repairableImage = engine.Spec{Format: diskimage.UDSP, Filesystems: []string{"APFS", "exFAT"}}
 )
 
@@ -77,6 +78,14 @@ var imageBeliefs = []belief{
 		inList(engine.Spec{Format: diskimage.UDSP, VolumeName: "Ü b 日本"}, seeMounts)},
 	{"names with blanks, umlauts and ideographs, by diskutil", isListed,
 		inList(engine.Spec{Format: diskimage.UDSB, VolumeName: "Ü b 日本", Backend: backendDiskutil}, seeMounts)},
+	{"UDRW in the I/O registry", isListed, onMac(withAttached(plainImage, inRegistry))},
+	{"ASIF in the I/O registry", isListed, onMac(withAttached(asifImage, inRegistry))},
+	{"owners of files, by hdiutil", engine.OwnersIgnored, onMac(withAttached(plainImage, seeOwners))},
+	{"owners of files, by diskutil", engine.OwnersIgnored, onMac(withAttached(rawImage, seeOwners))},
+	{"mount for this program alone, by hdiutil", engine.MountPrivate, onMac(withAttached(plainImage, seeMount))},
+	{"mount for this program alone, by diskutil", engine.MountPrivate, onMac(withAttached(rawImage, seeMount))},
+	{"mount as Finder does it, by hdiutil", engine.MountFinder, onMac(withAttached(finderImage, seeMount))},
+	{"fsck_apfs of an image of this user", isDone, onMac(withImage(plainImage, checkQuickly))},
 	{"hdiutil resize of an attached image", "locked, status 35", whileAttached(plainImage, "hdiutil resize")},
 	{"hdiutil convert of an attached image", "locked, status 1", whileAttached(plainImage, "hdiutil convert")},
 	{"hdiutil compact of an attached image", "locked, status 1", whileAttached(bundleImage, "hdiutil compact")},

@@ -142,7 +142,7 @@ func (x *examination) detach() error {
 
 // nameOf is the name of the image of a spec.
 func nameOf(s engine.Spec) string {
-	words := append([]string{s.Format, s.Encryption, s.Backend, s.ServedBy, s.VolumeName}, s.Filesystems...)
+	words := append([]string{s.Format, s.Encryption, s.Backend, s.ServedBy, s.Mount, s.VolumeName}, s.Filesystems...)
 	if s.BandSize != 0 {
 		words = append(words, units.Bytes(s.BandSize).String())
 	}

@@ -141,7 +141,7 @@ func seeScheme(x *examination, i *image) (string, error) {
 // inList looks at what the list of attached images has of an image.
 func inList(s engine.Spec, text func(command.Attached, *attachment) string) look {
 	return withAttached(s, func(x *examination, a *attachment) (string, error) {
-		at, ok, err := x.e.findAttached(x.ctx, &engine.Report{}, a.c.path)
+		at, ok, err := a.c.findAttached(x.ctx, &engine.Report{}, a.disk)
 		if err != nil || !ok {
 			return "not listed", err
 		}
@@ -151,7 +151,7 @@ func inList(s engine.Spec, text func(command.Attached, *attachment) string) look
 
 // seeMounts is whether the list has disk and mount point of the attachment.
 func seeMounts(at command.Attached, a *attachment) string {
-	disk, _ := at.Disk()
+	disk := diskOf(at)
 	if disk != a.disk || !slices.ContainsFunc(at.MountPoints(), a.isPoint) {
 		return fmt.Sprintf("listed on %q with mounts %q", disk, at.MountPoints())
 	}
@@ -240,8 +240,7 @@ func attachAgain(x *examination, a *attachment) (string, error) {
 		return failureOf(err)
 	}
 	at, err := command.ParseAttach(r.Stdout)
-	disk, _ := at.Disk()
-	return strings.Replace(disk, a.disk, "the same device", 1), err
+	return strings.Replace(diskOf(at), a.disk, "the same device", 1), err
 }
 
 // wrongPassphrase is the failure of a command with a passphrase that is not the image's.
@@ -337,7 +336,7 @@ func damageAndCheck(from, to engine.Spec, what string, repair bool) look {
 		if err != nil {
 			return "", err
 		}
-		copied, err := i.Transfer(x.ctx, x.dir, fmt.Sprint("damaged ", what, repair))
+		copied, err := i.Transfer(x.ctx, x.dir, fmt.Sprint("damaged ", what, " ", repair))
 		if err != nil {
 			return "", err
 		}
@@ -373,14 +372,44 @@ func seeOwner(_ *examination, a *attachment) (string, error) {
 	return "this user", nil
 }
 
+// seeOwners is what macOS makes of the owners of files, and seeMount who sees the
+// volume.
+func seeOwners(_ *examination, a *attachment) (string, error) { return a.c.owners, nil }
+
+func seeMount(_ *examination, a *attachment) (string, error) { return a.c.mount, nil }
+
+// inRegistry is whether the I/O registry lists the image with its disk.
+func inRegistry(x *examination, a *attachment) (string, error) {
+	r, err := x.e.runOnce(x.ctx, call{doing: "asking", object: "the I/O registry", cmd: command.Registry()})
+	if err != nil {
+		return "", err
+	}
+	list, err := command.ParseRegistry(r.Stdout)
+	for _, at := range list {
+		if sameFile(at.Image, a.c.path) && diskOf(at) == a.disk {
+			return isListed, nil
+		}
+	}
+	return fmt.Sprintf("not among %d images", len(list)), err
+}
+
+// checkQuickly checks the volume of an image that is attached without a mount.
+func checkQuickly(x *examination, i *image) (string, error) {
+	a, err := x.attach(i, engine.AttachOptions{NoMount: true})
+	if err != nil {
+		return "", err
+	}
+	_, err = x.e.runOnce(x.ctx, call{doing: "checking", object: i.File, cmd: command.QuickCheck(a.device.Device)})
+	return failureOf(err)
+}
+
 // renameFile is whether an attached image is listed by the name that its file had.
 func renameFile(x *examination, a *attachment) (string, error) {
 	if err := x.dir.Rename(a.c.File, "renamed.dmg"); err != nil {
 		return "", err
 	}
-	list, err := x.e.listAttached(x.ctx, &engine.Report{}, true, func(at command.Attached) bool {
-		return filepath.Base(at.Image) == a.c.File
-	})
+	hasName := func(at command.Attached) bool { return filepath.Base(at.Image) == a.c.File }
+	list, err := x.e.listAttached(x.ctx, &engine.Report{}, hasName, hasName)
 	err = errors.Join(err, x.dir.Rename("renamed.dmg", a.c.File))
 	if len(list) == 0 {
 		return "not listed", err
