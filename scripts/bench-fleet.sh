@@ -71,7 +71,7 @@ done
 mkdir "$dir/place"
 dmgbench-fleet add-machine machine --to "$dir/join" 2>"$dir/add.log"
 dmgbench-fleet join "$dir/join" --on "$dir/place" >"$dir/join.log" 2>&1 &
-pids=($! "${pids[@]}")
+pids=($! ${pids[@]+"${pids[@]}"})
 until dmgbench-fleet status | grep -q '^machine  *idle '; do sleep 0.2; done
 
 # rates RUN prints the rates of a run in bytes per second.

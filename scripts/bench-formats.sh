@@ -27,7 +27,7 @@ if [ -z "$hdiutil" ]; then
 	hdiutil=$dir/hdiutil
 	go build -trimpath -o "$hdiutil" dmgbench/cmd/hdiutil
 fi
-meter=() # writes the largest resident memory in KiB, where GNU time is installed
+meter=(env) # writes the largest resident memory in KiB, where GNU time is installed
 /usr/bin/time -f %M true 2>/dev/null && meter=(/usr/bin/time -f %M -o "$dir/peak")
 TIMEFORMAT='%3R %3U %3S'
 
@@ -84,7 +84,7 @@ measure() {
 		order=()
 		for ((i = 0; i < n; i++)); do order+=("${tools[(i + round) % n]}"); done
 		for ((i = n - 1; i >= 0; i--)); do order+=("${order[i]}"); done
-		for tool in "${order[@]}"; do
+		for tool in ${order[@]+"${order[@]}"}; do
 			echo 0 >"$dir/peak"
 			rm -f "$dir/converted.dmg"
 			{ time convert "$tool" "$in" "$dir/converted.dmg" "$format"; } 2>"$dir/time" || { cat "$dir/time" >&2 && return 1; }

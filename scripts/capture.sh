@@ -61,19 +61,31 @@ ask() {
 	return $status
 }
 
-# disks are the devices of attached images that lie in the working folder.
-disks() {
-	(tool hdiutil info) < /dev/null 2> /dev/null |
-		awk -v w="$work/" '/^image-path/ { ours = index($0, w) } ours && /^\/dev\// { print $1; ours = 0 }'
+# by_number sorts whole disks by their number: that of an image comes before the one that macOS makes of an APFS
+# container in it. To detach that one would leave the image attached.
+by_number() { grep -E '^/dev/[a-z]+[0-9]+$' | sed 's/[0-9]*$/ &/' | sort -k 2n | tr -d ' '; }
+
+# disk_of prints the whole disk in the property list of an attach.
+disk_of() {
+	awk 'BEGIN { RS = "<" }
+		/^key>/ { entry = /^key>dev-entry/ }
+		/^string>/ && entry { sub(/^string>(\/dev\/)?/, ""); print "/dev/" $0 }' "$1" | by_number | head -n 1
 }
-release() { for d in $(disks); do (tool hdiutil detach "$d" -force) < /dev/null > /dev/null 2>&1; done; }
+
+# release detaches the images in the working folder.
+release() {
+	for d in $( (tool hdiutil info) < /dev/null 2> /dev/null |
+		awk -v w="$work/" '/^image-path/ { ours = index($0, w) } ours && /^\/dev\// { print $1 }' | by_number); do
+		{ (tool hdiutil detach "$d" -force) || (tool diskutil eject "$d"); } < /dev/null > /dev/null 2>&1
+	done
+}
 
 # attached NAME TOOL OPTIONS IMAGE attaches, runs the function $then, and detaches.
 then=:
 attached() {
 	at=$1; shift
 	if ask attach "$at/attach" "$@"; then
-		disk=$(disks | head -n 1)
+		disk=$(disk_of "$work/out")
 		$then "${at%%/*}"
 		ask - "$at/detach" hdiutil detach "$disk"
 	fi
@@ -152,6 +164,57 @@ conversions() {
 	done
 }
 
+# listed asks how the lists name an attached image.
+listed() {
+	ask info "$1/info-attached" hdiutil info -plist
+	[ $vendor != Apple ] || ask - "$1/registry" ioreg -a -l -r -c AppleDiskImageDevice -w 0
+}
+
+# open_questions asks what no public source answers: see docs/first-mac.md.
+open_questions() {
+	q=$work/q
+	ask - largest-band/create hdiutil create -sectors $size -type SPARSEBUNDLE -fs $fs -volname CAPTURE \
+		-imagekey sparse-band-size=16777216 -plist "$q-band.sparsebundle"
+	ask - kernel/create hdiutil create -sectors $size -type UDIF -fs $fs -volname CAPTURE -plist "$q.dmg" &&
+		for o in kernel nokernel; do then=listed; attached $o hdiutil $A -$o -nomount "$q.dmg"; then=:; done
+	ask - bare-resize/create hdiutil create -sectors $size -type SPARSE -layout NONE -plist "$q-bare.sparseimage" &&
+		ask - bare-resize/image-only hdiutil resize -sectors $twice -imageonly "$q-bare.sparseimage"
+	printf 'first\0second' > "$work/pass"; input=$work/pass
+	ask - two-passphrases/create hdiutil create -sectors $size -type SPARSE -fs $defs -volname CAPTURE \
+		-encryption AES-128 -stdinpass -plist "$q-first.sparseimage" &&
+		ask - two-passphrases/convert hdiutil convert "$q-first.sparseimage" -format UDSP -o "$q-second.sparseimage" \
+			-encryption AES-128 -stdinpass
+	for p in first second; do
+		printf $p > "$work/pass"
+		attached two-passphrases/$p hdiutil $A -nomount -stdinpass "$q-second.sparseimage"
+	done
+	input=/dev/null
+	[ $vendor = Apple ] || return
+	ask - case-sensitive/create diskutil image create blank --format ASIF --size 50331648 --fs APFSX \
+		--volumeName CAPTURE "$q-case.asif"
+	cp "$q-bare.sparseimage" "$q-foreign.dmg" && attached foreign-extension hdiutil $A -nomount "$q-foreign.dmg"
+	then=quick_check; attached quick-check hdiutil $A -nomount "$q.dmg"
+	# The container starts behind the table: 64 KiB of it are overwritten, the copies at its end are not.
+	dd if=/dev/zero of="$q.dmg" bs=4096 seek=5 count=16 conv=notrunc 2> /dev/null
+	attached damaged-container hdiutil $A -nomount "$q.dmg"; then=:
+	# The user's own settings stay: the arguments and the other home are for these commands alone.
+	ask - language/arguments hdiutil imageinfo "$work/missing.dmg" -AppleLanguages '(en)' -AppleLocale en_US
+	mkdir -p "$work/home/Library/Preferences"
+	printf '%s\n' '<?xml version="1.0" encoding="UTF-8"?>' '<plist version="1.0"><dict><key>AppleLanguages</key>' \
+		'<array><string>en</string></array></dict></plist>' > "$work/home/Library/Preferences/.GlobalPreferences.plist"
+	CFFIXED_USER_HOME=$work/home; export CFFIXED_USER_HOME
+	ask - language/home hdiutil imageinfo "$work/missing.dmg"
+	unset CFFIXED_USER_HOME
+}
+
+# quick_check checks the devices of an image that is attached without a mount.
+quick_check() {
+	for s in $(diskutil list "$disk" | awk '$NF ~ /^disk[0-9]+s[0-9]+$/ { print $NF }'); do
+		ask - "$1/fsck_apfs-$s" fsck_apfs -q "/dev/r$s"
+		ask - "$1/verifyVolume-$s" diskutil verifyVolume "/dev/$s"
+	done
+}
+
 by_diskutil() {
 	for f in RAW.dmg UDSB.sparsebundle ASIF.asif; do
 		k=du-${f%.*} i=$work/du-$f
@@ -159,7 +222,7 @@ by_diskutil() {
 			--volumeName CAPTURE "$i" || continue
 		ask imageinfo $k/info diskutil image info --plist "$i"
 		ask - $k/imageinfo hdiutil imageinfo -plist "$i"
-		attached $k diskutil image attach --plist --nobrowse --mountPoint "$(point $k)" "$i"
+		then=listed; attached $k diskutil image attach --plist --nobrowse --mountPoint "$(point $k)" "$i"; then=:
 		attached $k/no-mount diskutil image attach --plist --noMount "$i"
 		ask - $k/limits diskutil image resize --plist "$i"
 		ask - $k/resize diskutil image resize --size 100663296 "$i"
@@ -205,7 +268,8 @@ machine() {
 }
 
 system=$(sw_vers -productVersion 2> /dev/null || uname -sr)
-printf 'vendor\t%s\nsystem\t%s\nmade\t%s\n' $vendor "$system" "$(date -u +%F)" > "$dir/capture.tsv"
+printf 'vendor\t%s\nsystem\t%s\nmade\t%s\nbuild\t%s\n' $vendor "$system" "$(date -u +%Y-%m-%d)" \
+	"$(sw_vers -buildVersion 2> /dev/null || uname -v)" > "$dir/capture.tsv"
 helps
 ask info info/before hdiutil info -plist
 image udrw UDIF dmg
@@ -218,6 +282,7 @@ filesystems
 conversions
 by_diskutil
 refusals
+open_questions
 machine
 ask info info/after hdiutil info -plist
 echo "$n answers in $dir"

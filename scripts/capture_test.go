@@ -89,3 +89,54 @@ func TestCaptureOfHdiutilForLinux(t *testing.T) {
 	require.Error(t, err)
 	assert.Contains(t, string(out), "is not empty")
 }
+
+// A tool whose lists have the disk that macOS makes of an APFS container before the image's own.
+const listingTool = `#!/bin/sh
+echo "$2 $3 $4" >>"$0.log"
+case $2 in
+attach) cat <<'EOF'
+<?xml version="1.0" encoding="UTF-8"?>
+<plist version="1.0"><dict><key>system-entities</key><array>
+<dict><key>content-hint</key><string>EF57347C-0000-11AA-AA11-00306543ECAC</string><key>dev-entry</key><string>/dev/disk10</string></dict>
+<dict><key>dev-entry</key><string>/dev/disk10s1</string><key>mount-point</key><string>/private/tmp/disk1</string></dict>
+<dict><key>dev-entry</key><string>/dev/disk9s1</string></dict><dict><key>dev-entry</key><string>disk9</string></dict>
+</array></dict></plist>
+EOF
+	;;
+info)
+	printf 'image-path      : /elsewhere/a.dmg\n/dev/disk3\n'
+	printf 'image-path      : %s/a.asif\n/dev/disk10\t\n/dev/disk10s1\t\n/dev/disk9\t\n' "$(cat "$0.work")"
+	;;
+esac
+`
+
+// The device that is detached is the image's, whatever order the tools list: the image would stay attached when that of
+// its container is detached.
+func TestCaptureDetachesTheImage(t *testing.T) {
+	functions, _, ok := strings.Cut(scripts.Capture, "\nsystem=$(")
+	require.True(t, ok)
+	shells := []string{"sh", "bash --posix"}
+	if old := os.Getenv("DMGBENCH_BASH"); old != "" { // one of version 3.2, as macOS has it
+		shells = append(shells, old, old+" --posix")
+	}
+	for _, shell := range shells {
+		words := strings.Fields(shell)
+		if _, err := exec.LookPath(words[0]); err != nil {
+			continue
+		}
+		dir := t.TempDir()
+		program := filepath.Join(dir, "tool")
+		require.NoError(t, os.WriteFile(program, []byte(listingTool), 0o700))
+		script := functions + "\necho \"$work\" >\"$DMGBENCH.work\"\nattached a hdiutil attach -plist a.asif\n"
+		words = append(words, "-c", script, "capture.sh", filepath.Join(dir, "answers"))
+		cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+		cmd.Env = append(os.Environ(), "DMGBENCH="+program, "TMPDIR="+dir)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", shell, out)
+		log, err := os.ReadFile(program + ".log")
+		require.NoError(t, err)
+		assert.Contains(t, string(log), "attach -plist a.asif\ndetach /dev/disk9 \ninfo", shell)
+		assert.Contains(t, string(log), "detach /dev/disk9 -force\ndetach /dev/disk10 -force", shell)
+		assert.NotContains(t, string(log), "disk3", "the images of others stay")
+	}
+}

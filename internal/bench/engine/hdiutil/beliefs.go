@@ -1,11 +1,14 @@
 package hdiutil
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"dmgbench/internal/bench/engine"
 	diskimage "dmgbench/internal/image"
+	"dmgbench/internal/system/hostio"
 )
 
 // knownBuilds are the builds of macOS of which the answers of the tools are on
@@ -16,17 +19,26 @@ var knownBuilds = []string{}
 // file.
 func IsKnown(build string) bool { return slices.Contains(knownBuilds, build) }
 
-// Images that beliefs share.
-var (
-	plainImage      = engine.Spec{Format: diskimage.UDRW}
-	sparseImage     = engine.Spec{Format: diskimage.UDSP}
-	bundleImage     = engine.Spec{Format: diskimage.UDSB, BandSize: 2 << 20}
-	asifImage       = engine.Spec{Format: diskimage.ASIF}
-	rawImage        = engine.Spec{Format: diskimage.UDRW, Backend: backendDiskutil}
-	secretImage     = engine.Spec{Format: diskimage.UDSB, Encryption: "AES-256"}
-	finderImage     = engine.Spec{Format: diskimage.UDRW, Mount: engine.MountFinder}
-	repairableImage = engine.Spec{Format: diskimage.UDSP, Filesystems: []string{"APFS", "exFAT"}}
-)
+// Examine looks whether the tools behave as this driver assumes, with small
+// images in an empty folder, and hands on each observation as soon as it is made.
+// It detaches its images also when it is interrupted; the caller removes the
+// folder.
+func (e *Engine) Examine(ctx context.Context, dir *hostio.Dir, show func(Observation)) (err error) {
+	limited, cancel := context.WithTimeout(ctx, ExamineTime)
+	defer cancel()
+	x := &examination{ctx: limited, e: e, dir: dir, images: map[string]*image{}, failed: map[string]error{}}
+	defer func() { err = errors.Join(err, x.end(context.WithoutCancel(ctx))) }()
+	needed := e.neededBeliefs()
+	for n, b := range slices.Concat(needed, openBeliefs) {
+		o := x.observe(b)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		o.Needed = n < len(needed)
+		show(o)
+	}
+	return nil
+}
 
 // neededBeliefs are what the figures of plans depend on, as far as these tools can
 // have it.

@@ -21,23 +21,16 @@ import (
 const (
 	fileName = "file" // on the volumes
 	fileSize = 8 << 20
-
-	// What looks return where the tools do as expected.
-	readBack  = "a file is read back"
-	isDone    = "done"
-	isFound   = "found"
-	isListed  = "listed"
-	inEnglish = "English"
 )
 
-// looks at an attached image, and at a detached one.
+// Trials of an attached image, and of a detached one.
 type (
-	lookAttached func(*examination, *attachment) (string, error)
-	lookImage    func(*examination, *image) (string, error)
+	attachedTrial func(*examination, *attachment) (string, error)
+	imageTrial    func(*examination, *image) (string, error)
 )
 
 // withAttached attaches the image of a spec and looks at it.
-func withAttached(s engine.Spec, l lookAttached) look {
+func withAttached(s engine.Spec, l attachedTrial) trial {
 	return func(x *examination) (string, error) {
 		a, err := x.attached(s)
 		if err != nil {
@@ -48,7 +41,7 @@ func withAttached(s engine.Spec, l lookAttached) look {
 }
 
 // withImage makes the image of a spec and looks at it.
-func withImage(s engine.Spec, l lookImage) look {
+func withImage(s engine.Spec, l imageTrial) trial {
 	return func(x *examination) (string, error) {
 		i, err := x.made(s)
 		if err != nil {
@@ -59,7 +52,7 @@ func withImage(s engine.Spec, l lookImage) look {
 }
 
 // onMac looks at what only Apple's tools have.
-func onMac(l look) look {
+func onMac(l trial) trial {
 	return func(x *examination) (string, error) {
 		if !x.e.isApple() {
 			return "", x.e.refuse(backendHdiutil, "what only macOS has", "")
@@ -69,7 +62,7 @@ func onMac(l look) look {
 }
 
 // helpNames are the words that a help text lists.
-func helpNames(line string, words ...string) look {
+func helpNames(line string, words ...string) trial {
 	return func(x *examination) (string, error) {
 		text, _, err := x.e.help(x.ctx, line)
 		return strings.Join(command.FindNames(text, words), ", "), err
@@ -77,7 +70,7 @@ func helpNames(line string, words ...string) look {
 }
 
 // writeAndRead writes a file, attaches the image again and reads the file.
-func writeAndRead(s engine.Spec) look {
+func writeAndRead(s engine.Spec) trial {
 	return withAttached(s, func(x *examination, a *attachment) (string, error) {
 		if err := a.root.WriteFileAtomic(fileName, []byte(nameOf(s)), 0o600); err != nil {
 			return "", err
@@ -104,9 +97,23 @@ func (x *examination) read(i *image, want string) (string, error) {
 	return readBack, nil
 }
 
+// converted is an image with a file in another format.
+func (x *examination) converted(from, to engine.Spec) (*image, error) {
+	if text, err := writeAndRead(from)(x); text != readBack {
+		return nil, cmp.Or(err, fmt.Errorf("reading %q: %s", nameOf(from), text))
+	}
+	source, err := x.made(from)
+	if err != nil {
+		return nil, err
+	}
+	return x.once(nameOf(from)+" to "+nameOf(to), func(name string) (engine.Container, error) {
+		return source.Convert(x.ctx, x.dir, name, to)
+	})
+}
+
 // convertTo makes another format of an image with a file, checks it, and reads
 // the file.
-func convertTo(from, to engine.Spec) look {
+func convertTo(from, to engine.Spec) trial {
 	return func(x *examination) (string, error) {
 		i, err := x.converted(from, to)
 		if err != nil {
@@ -139,7 +146,7 @@ func seeScheme(x *examination, i *image) (string, error) {
 }
 
 // inList looks at what the list of attached images has of an image.
-func inList(s engine.Spec, text func(command.Attached, *attachment) string) look {
+func inList(s engine.Spec, text func(command.Attached, *attachment) string) trial {
 	return withAttached(s, func(x *examination, a *attachment) (string, error) {
 		at, ok, err := a.c.findAttached(x.ctx, &engine.Report{}, a.disk)
 		if err != nil || !ok {
@@ -175,7 +182,7 @@ func seeFirst(at command.Attached, a *attachment) string {
 }
 
 // askAbout is the failure of a command about a file: "junk" or a missing one.
-func askAbout(line, file string) look {
+func askAbout(line, file string) trial {
 	return func(x *examination) (string, error) {
 		if err := x.dir.WriteFileAtomic("junk.dmg", bytes.Repeat([]byte("no image."), 1000), 0o600); err != nil {
 			return "", err
@@ -186,7 +193,7 @@ func askAbout(line, file string) look {
 }
 
 // whileAttached is the failure of a command about an attached image.
-func whileAttached(s engine.Spec, line string) look {
+func whileAttached(s engine.Spec, line string) trial {
 	return withAttached(s, func(x *examination, a *attachment) (string, error) {
 		return x.failure(line, command.Args{Image: a.c.path, Target: filepath.Join(x.dir.Path(), "refused.dmg"),
 			Format: "UDRO", Size: resizedSize, Battery: true})
@@ -194,7 +201,7 @@ func whileAttached(s engine.Spec, line string) look {
 }
 
 // whileOpen looks while a file of the volume is open.
-func whileOpen(l lookAttached) look {
+func whileOpen(l attachedTrial) trial {
 	return withAttached(plainImage, func(x *examination, a *attachment) (string, error) {
 		f, err := a.root.Open("open", hostio.OpenOptions{Write: true, Create: true, Perm: 0o600})
 		if err != nil {
@@ -244,7 +251,7 @@ func attachAgain(x *examination, a *attachment) (string, error) {
 }
 
 // wrongPassphrase is the failure of a command with a passphrase that is not the image's.
-func wrongPassphrase(line string) look {
+func wrongPassphrase(line string) trial {
 	return withImage(secretImage, func(x *examination, i *image) (string, error) {
 		return x.failure(line, command.Args{Image: i.path, Secrets: [][]byte{[]byte("wrong")}})
 	})
@@ -271,7 +278,7 @@ func attachImage(x *examination, i *image) (string, error) {
 
 // deleteAndSee is whether the host gets the space of a deleted file back by the
 // action.
-func deleteAndSee(s engine.Spec, action lookImage) look {
+func deleteAndSee(s engine.Spec, action imageTrial) trial {
 	return withAttached(s, func(x *examination, a *attachment) (string, error) {
 		data := make([]byte, fileSize)
 		_, _ = rand.Read(data) // it never fails
@@ -307,7 +314,7 @@ func deleteAndSee(s engine.Spec, action lookImage) look {
 
 // resizeAndSee enlarges an image. It returns the share of the new size that the
 // volume has at the next attach.
-func resizeAndSee(s engine.Spec) look {
+func resizeAndSee(s engine.Spec) trial {
 	s.VolumeName = "resized"
 	return withImage(s, func(x *examination, i *image) (string, error) {
 		if _, err := i.Resize(x.ctx, resizedSize); err != nil {
@@ -330,7 +337,7 @@ func resizeAndSee(s engine.Spec) look {
 
 // damageAndCheck damages a copy of a converted image and checks it; with repair once more,
 // after the repair.
-func damageAndCheck(from, to engine.Spec, what string, repair bool) look {
+func damageAndCheck(from, to engine.Spec, what string, repair bool) trial {
 	return func(x *examination) (string, error) {
 		i, err := x.converted(from, to)
 		if err != nil {
@@ -487,7 +494,7 @@ func renameCopy(x *examination, i *image) (string, error) {
 // askIn is the language of a message, with words before and after the command.
 // Without any it is that of this system; if that is English, the others show
 // nothing.
-func askIn(before string, after ...string) look {
+func askIn(before string, after ...string) trial {
 	return func(x *examination) (string, error) {
 		line := slices.Concat(x.e.o.Hdiutil, []string{"imageinfo", filepath.Join(x.dir.Path(), "missing.dmg")})
 		asks := func(words []string) (string, error) {

@@ -12,6 +12,7 @@ import (
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/hdiutil/command"
+	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
 )
@@ -24,6 +25,25 @@ const (
 
 	examinedSize = 48 << 20 // bytes of an image
 	resizedSize  = 96 << 20
+
+	// What trials return where the tools do as expected.
+	readBack  = "a file is read back"
+	isDone    = "done"
+	isFound   = "found"
+	isListed  = "listed"
+	inEnglish = "English"
+)
+
+// Images that beliefs share.
+var (
+	plainImage      = engine.Spec{Format: diskimage.UDRW}
+	sparseImage     = engine.Spec{Format: diskimage.UDSP}
+	bundleImage     = engine.Spec{Format: diskimage.UDSB, BandSize: 2 << 20}
+	asifImage       = engine.Spec{Format: diskimage.ASIF}
+	rawImage        = engine.Spec{Format: diskimage.UDRW, Backend: backendDiskutil}
+	secretImage     = engine.Spec{Format: diskimage.UDSB, Encryption: "AES-256"}
+	finderImage     = engine.Spec{Format: diskimage.UDRW, Mount: engine.MountFinder}
+	repairableImage = engine.Spec{Format: diskimage.UDSP, Filesystems: []string{"APFS", "exFAT"}}
 )
 
 // Observation is what was seen of one belief.
@@ -53,14 +73,14 @@ func (o Observation) Verdict() string {
 	return Differs
 }
 
-// look returns what the tools do. An [engine.UnsupportedError] means that this
+// trial returns what the tools do. An [engine.UnsupportedError] means that this
 // machine cannot show it.
-type look func(*examination) (string, error)
+type trial func(*examination) (string, error)
 
 // belief is what this driver assumes of the tools.
 type belief struct {
 	name, expected string
-	look           look
+	trial          trial
 }
 
 // examination looks at one belief after the other. At most one image is
@@ -74,31 +94,10 @@ type examination struct {
 	at     *attachment       // nil while no image is attached
 }
 
-// Examine looks whether the tools behave as this driver assumes, with small
-// images in an empty folder, and hands on each observation as soon as it is made.
-// It detaches its images also when it is interrupted; the caller removes the
-// folder.
-func (e *Engine) Examine(ctx context.Context, dir *hostio.Dir, show func(Observation)) (err error) {
-	limited, cancel := context.WithTimeout(ctx, ExamineTime)
-	defer cancel()
-	x := &examination{ctx: limited, e: e, dir: dir, images: map[string]*image{}, failed: map[string]error{}}
-	defer func() { err = errors.Join(err, x.end(context.WithoutCancel(ctx))) }()
-	needed := e.neededBeliefs()
-	for n, b := range slices.Concat(needed, openBeliefs) {
-		o := x.observe(b)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		o.Needed = n < len(needed)
-		show(o)
-	}
-	return nil
-}
-
 // observe looks at one belief. The text names no folder of the user.
 func (x *examination) observe(b belief) Observation {
 	o := Observation{Name: b.name, Expected: b.expected}
-	seen, err := b.look(x)
+	seen, err := b.trial(x)
 	unsupported, isUnsupported := errors.AsType[*engine.UnsupportedError](err)
 	switch {
 	case x.ctx.Err() != nil:
@@ -154,20 +153,6 @@ func (x *examination) made(s engine.Spec) (*image, error) {
 	return x.once(nameOf(s), func(name string) (engine.Container, error) {
 		s.Size, s.Passphrase = cmp.Or(s.Size, examinedSize), []byte("examined")
 		return x.e.Create(x.ctx, x.dir, name, s)
-	})
-}
-
-// converted is an image with a file in another format.
-func (x *examination) converted(from, to engine.Spec) (*image, error) {
-	if text, err := writeAndRead(from)(x); text != readBack {
-		return nil, cmp.Or(err, fmt.Errorf("reading %q: %s", nameOf(from), text))
-	}
-	source, err := x.made(from)
-	if err != nil {
-		return nil, err
-	}
-	return x.once(nameOf(from)+" to "+nameOf(to), func(name string) (engine.Container, error) {
-		return source.Convert(x.ctx, x.dir, name, to)
 	})
 }
 
