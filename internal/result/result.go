@@ -140,8 +140,13 @@ type Host struct {
 	MemoryPressure string `json:"memory_pressure,omitempty"` // normal | warning | critical | ""
 	SwapUsed       int64  `json:"swap_used,omitempty"`
 	FileVault      string `json:"filevault,omitempty"` // of the system's volume: on | off | ""
-	Name           string `json:"name,omitempty"`      // DMGBENCH_HOST_NAME, or with --identify the host name
-	User           string `json:"user,omitempty"`      // only with --identify
+	// Versions of what serves images on a Mac: APFS, and the frameworks of hdiutil
+	// and of `diskutil image`.
+	APFS        string `json:"apfs_version,omitempty"`
+	DiskImages  string `json:"disk_images_version,omitempty"`
+	DiskImages2 string `json:"disk_images2_version,omitempty"`
+	Name        string `json:"name,omitempty"` // DMGBENCH_HOST_NAME, or with --identify the host name
+	User        string `json:"user,omitempty"` // only with --identify
 }
 
 // Cores is one level of processors.

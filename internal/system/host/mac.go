@@ -60,6 +60,11 @@ var macFacts = []macFact{
 		}},
 	{"filevault", "/usr/bin/fdesetup status", func(h *result.Host, v string) { h.FileVault = v },
 		[][2]string{{`FileVault is On`, "on"}, {`FileVault is Off`, "off"}}},
+	versionFact("apfs_version", "Extensions/apfs.kext/Contents", func(h *result.Host, v string) { h.APFS = v }),
+	versionFact("disk_images_version", "PrivateFrameworks/DiskImages.framework/Resources",
+		func(h *result.Host, v string) { h.DiskImages = v }),
+	versionFact("disk_images2_version", "PrivateFrameworks/DiskImages2.framework/Resources",
+		func(h *result.Host, v string) { h.DiskImages2 = v }),
 	{"backup", "/usr/bin/tmutil status",
 		func(h *result.Host, v string) {
 			if v != "" {
@@ -67,6 +72,13 @@ var macFacts = []macFact{
 			}
 		},
 		[][2]string{{`(?m)^\s*Running\s*=\s*1\s*;?\s*$`, "Time Machine"}}},
+}
+
+// versionFact is the version of a part of the system, by its bundle's list of
+// properties. defaults(1) reads it in any format.
+func versionFact(name, folder string, set func(h *result.Host, value string)) macFact {
+	return macFact{name, "/usr/bin/defaults read /System/Library/" + folder + "/Info CFBundleVersion", set,
+		[][2]string{{`^\s*(\d[\d.]*)\s*$`, "$1"}}}
 }
 
 // firstMatch is the value of the first pattern that matches, "" if none does.
