@@ -243,12 +243,14 @@ func (c *image) reportVolumeSize(t *engine.Report, point string) {
 		return
 	}
 	n, err := c.e.host.VolumeSize(point)
-	before, now := max(n-c.sizeBefore, c.sizeBefore-n), max(n-c.size, c.size-n)
-	switch {
-	case err != nil:
+	if err != nil {
 		t.Warn("the size of the volume after the resize is not known: %v", err)
-	case before < now:
-		t.Warn("the image was resized to %s, and its volume still has %s", units.Bytes(c.size).Human(), units.Bytes(n).Human())
+		return
+	}
+	before, now := max(n-c.sizeBefore, c.sizeBefore-n), max(n-c.size, c.size-n)
+	if before < now {
+		t.Warn("the image was resized to %s, and its volume still has %s", units.Bytes(c.size).Human(),
+			units.Bytes(n).Human())
 	}
 	t.Note("volume_size", strconv.FormatInt(n, 10))
 	c.sizeBefore = 0
@@ -521,7 +523,7 @@ func (a *attachment) checkGone(ctx context.Context) error {
 		return nil
 	}
 	at, ok, err := a.c.findAttached(ctx, &a.report, a.disk)
-	if disk, _ := at.Disk(); err == nil && ok && disk == a.disk {
+	if err == nil && ok && diskOf(at) == a.disk {
 		err = fmt.Errorf("%w: the image is still attached", ErrNoResult)
 	}
 	return err

@@ -52,7 +52,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 		return nil, err
 	}
 	a := command.Args{Format: c.format.CreateType, Filesystem: c.fs.hdiutil, Size: c.size,
-		Volume: c.fs.labelFor(s.VolumeName), NoSpotlight: e.can.noSpotlight}
+		Volume: c.fs.labelFor(s.VolumeName), NoSpotlight: e.can.noSpotlight && s.Mount != engine.MountFinder}
 	line := "hdiutil create"
 	if c.backend == backendDiskutil {
 		line, a.Format, a.Filesystem = "diskutil image create blank", c.format.ImageType, c.fs.diskutil
@@ -310,7 +310,7 @@ func (c *image) Resize(ctx context.Context, size int64) (t engine.Report, err er
 		err = c.resizeBy(ctx, &t, diskutilResize, size)
 	}
 	if err == nil {
-		c.sizeBefore = before
+		c.sizeBefore = cmp.Or(c.sizeBefore, before)
 	}
 	return t, err
 }

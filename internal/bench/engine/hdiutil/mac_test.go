@@ -237,6 +237,8 @@ func TestMountModes(t *testing.T) {
 			for _, owners := range all {
 				r := newRig(t, FakeConfig{Owners: owners})
 				c := r.create("x", spec(format, func(s *engine.Spec) { s.Mount = mode }))
+				isPlain := mode != engine.MountFinder && format == "UDRW"
+				assert.Equal(t, isPlain, strings.Contains(strings.Join(r.verbs("create"), ""), " -nospotlight "), "%s %s", format, mode)
 				assert.Empty(t, c.Made().Mount)
 				a := r.attach(c, engine.AttachOptions{})
 				verb := map[string]string{"UDRW": "attach", "ASIF": "image attach"}[format]
