@@ -1,30 +1,34 @@
 package hdiutil
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"dmgbench/internal/bench/engine/hdiutil/command"
 )
 
-// readers are the parsers by what an answer is read as.
-var readers = map[string]func(out []byte) error{
-	"attach":    func(out []byte) error { _, err := command.ParseAttach(out); return err },
-	"info":      func(out []byte) error { _, err := command.ParseInfo(out); return err },
-	"imageinfo": func(out []byte) error { _, err := command.ParseImageInfo(out); return err },
-	"trims":     func(out []byte) error { _, err := command.ParseTrims(out, "/dev/disk0"); return err },
-}
-
-// known are the classes that failures of these answers have to be given.
-var known = map[string][]Class{
-	"detach-busy": {Busy}, "attach-wrong": {Auth}, "missing/attach": {NotFound}, "junk/attach": {NotImage},
-	"exists/create": {Exists}, "resize-attached": {Locked}, "option/attach": {Invalid},
+// fails are the answers, by the end of their names, that have to be or may be failures, with the classes that the driver
+// has to give them. All other commands of a capture succeed.
+var fails = map[string]struct {
+	always  bool
+	classes []Class
+}{
+	"/detach-busy": {true, []Class{Busy}}, "/compact-attached": {true, []Class{Locked, Busy}}, "/resize-attached": {true, []Class{Locked, Busy}},
+	"/attach-wrong": {true, []Class{Auth}}, "missing/attach": {true, []Class{NotFound}}, "missing/diskutil-attach": {true, []Class{NotFound}},
+	"missing/detach": {true, []Class{NotFound}}, "missing/eject": {true, []Class{NotFound}}, "language/german": {true, []Class{NotFound}},
+	"junk/attach": {true, []Class{NotImage}}, "junk/imageinfo": {true, []Class{NotImage}}, "junk/diskutil-info": {true, []Class{NotImage}},
+	"exists/create": {true, []Class{Exists}}, "option/attach": {true, []Class{Invalid}}, "verb/hdiutil": {true, []Class{Unsupported, Invalid}},
+	"verb/diskutil": {true, []Class{Unsupported, Invalid}},
+	// What a system does not have, or cannot do with a format.
+	"/attach-again": {false, []Class{Busy, Locked}}, "/create": {false, []Class{Unsupported}}, "/verify": {false, []Class{Unsupported}},
+	"/compact": {false, []Class{Unsupported}}, "/imageinfo": {false, []Class{Unsupported, NotImage}}, "fs-ms-dos-fat32/attach": {false, []Class{NoFileSystem}},
 }
 
 // answer is one line of answers.tsv as scripts/capture.sh writes it, with what the command printed.
@@ -51,32 +55,52 @@ func readCapture(t *testing.T, dir string) (list []answer) {
 	return list
 }
 
-// Every capture that is kept is read by the parsers of today: those of Macs, as people send them
-// (dmgbench doctor --capture), and one of hdiutil for Linux.
+// differs compares an answer with what the driver expects: "" if it is as expected.
+func (a answer) differs() string {
+	r := row{Argv: strings.Fields(a.command), Status: a.status, Stdout: string(a.stdout), Stderr: string(a.stderr)}
+	ends := slices.Collect(maps.Keys(fails))
+	slices.SortFunc(ends, func(x, y string) int { return len(y) - len(x) })
+	n := slices.IndexFunc(ends, func(end string) bool { return strings.HasSuffix(a.name, end) })
+	switch {
+	case a.status != 0 && n < 0:
+		return fmt.Sprintf("it fails with status %d: %s%s", a.status, a.stdout, a.stderr)
+	case a.status != 0:
+		if e := r.failure(); !slices.Contains(fails[ends[n]].classes, e.Class) {
+			return fmt.Sprintf("%q is read from status %d: %s%s", e.Class.name, a.status, a.stdout, a.stderr)
+		}
+		return ""
+	case n >= 0 && fails[ends[n]].always:
+		return "it succeeds"
+	case parsers[a.reads] == nil:
+		return ""
+	}
+	v, err := parsers[a.reads](r)
+	switch wantsMount, format := strings.Contains(strings.ToLower(a.command), "-mountpoint"), strings.TrimPrefix(filepath.Dir(a.name), "to-"); {
+	case err != nil:
+		return fmt.Sprintf("reading it as %s: %v", a.reads, err)
+	case a.reads == "attach" && (v["mount"] != "") != wantsMount:
+		return fmt.Sprintf("it is mounted on %q", v["mount"])
+	case a.reads == "imageinfo" && strings.HasPrefix(a.name, "to-") && v["format"] != format:
+		return fmt.Sprintf("it has the format %q", v["format"])
+	}
+	return ""
+}
+
+// Every capture that is kept is as the driver expects: those of Macs, as people send them (dmgbench doctor --capture), and
+// one of hdiutil for Linux. What differs in a new one is listed by its answers.
 func TestCaptures(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join(apple, "captures", "*"))
 	require.NoError(t, err)
 	require.NotEmpty(t, folders, "the capture of hdiutil for Linux is missing")
 	for _, dir := range folders {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			read := 0
-			for _, a := range readCapture(t, dir) {
-				if a.status == 0 {
-					if r := readers[a.reads]; r != nil {
-						assert.NoError(t, r(a.stdout), "%s: %s", a.name, a.stdout)
-						read++
-					}
-					continue
-				}
-				for end, classes := range known {
-					if strings.HasSuffix(a.name, end) {
-						e := newToolError(call{doing: "asking", object: a.name, cmd: command.Command{Tool: command.Hdiutil}}, command.Result{Stdout: a.stdout, Stderr: a.stderr, Status: a.status}, nil)
-						assert.Contains(t, classes, e.Class, "%s: status %d, %s", a.name, a.status, a.stderr)
-						read++
-					}
+			list := readCapture(t, dir)
+			assert.Greater(t, len(list), 100, "the capture was cut off")
+			for i, a := range list {
+				if d := a.differs(); d != "" {
+					t.Errorf("%03d %s (%s): %s", i+1, a.name, a.command, d)
 				}
 			}
-			assert.Greater(t, read, 30, "hardly anything was read")
 		})
 	}
 }

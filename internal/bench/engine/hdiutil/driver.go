@@ -146,3 +146,48 @@ func addRun(t *engine.Report, verb string, try int, r command.Result) {
 	}
 	t.Note("deprecated", strings.Join(m.Deprecated, "\n"))
 }
+
+// newToolError makes the error of a command that failed or did not run.
+func newToolError(c call, r command.Result, err error) *ToolError {
+	e := &ToolError{Doing: c.doing, Object: c.object, Command: c.cmd.String(), Status: -1, Class: Unknown, Err: err}
+	status := r.Status
+	if err != nil {
+		status = 0
+	}
+	text, _, _ := strings.Cut(string(r.Stdout), "<?xml") // a property list is not a message
+	said, printed := command.ParseMessages(string(r.Stderr)), command.ParseMessages(text)
+	named, reason := classify(c.cmd, status, said)
+	other, line := classify(c.cmd, status, printed)
+	// A check of a file system that could not read it prints why before its verdict.
+	if named == Unknown || named == DamagedVolume && slices.Contains([]Class{Permission, NotPermitted, NoMemory}, other) {
+		named, reason = other, line
+	}
+	if named == Auth && c.cmd.Verb == "create" && !slices.Contains(c.cmd.Args, "-stdinpass") {
+		named = Unknown // about a file that was copied
+	}
+	if len(said.Lines) == 0 {
+		said = printed
+	}
+	e.Message = said.Last()
+	if !strings.Contains(e.Message, reason) {
+		e.Message = reason + "; " + e.Message
+	}
+	switch {
+	case err == nil:
+		e.Class, e.Status = named, r.Status
+	case errors.Is(err, ErrNoResult):
+		e.Class, e.Status = NoResult, r.Status
+		if named == Auth { // one was seen to fail with status 0 and this message
+			e.Class = Auth
+		}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Class = Canceled
+	default:
+		ran := []Class{Deadline, Killed, Missing}
+		if i := slices.IndexFunc(ran, func(c Class) bool { return errors.Is(err, c.wraps) }); i >= 0 {
+			e.Class = ran[i]
+		}
+	}
+	e.Hint = e.Class.hint
+	return e
+}

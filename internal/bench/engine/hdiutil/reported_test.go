@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/bench/engine"
-	"dmgbench/internal/bench/engine/hdiutil/command"
 )
 
 // Every failure that real tools were seen to report, in their words and with their status.
@@ -38,12 +37,12 @@ func TestReportedFailures(t *testing.T) {
 		{1, "hdiutil: create failed - Operation not permitted", NotPermitted},
 		{1, "hdiutil: create: unknown option \"-formt\"\nUsage: hdiutil create …", Invalid},
 		{1, "hdiutil: attach failed - no mountable file systems", NoFileSystem},
-		{1, "hdiutil: attach failed - nessun file system attivabile", Unknown},
+		{1, "hdiutil: attach failed - nessun file system attivabile", NoFileSystem},
 		{1, "hdiutil: attach failed - image not recognized", NotImage},
 		{1, "hdiutil: attach failed - Authentication error", Auth},
 		{1, "hdiutil: attach failed - Fehler beim Authentifizieren (80)", Auth},
 		{1, "hdiutil: attach failed - No such file or directory", NotFound},
-		{1, "hdiutil: attach failed - Fichier ou répertoire introuvable", Unknown},
+		{1, "hdiutil: attach failed - Fichier ou répertoire introuvable", NotFound},
 		{1, "hdiutil: create failed - 资源忙", Busy},
 		{1, "hdiutil: attach failed - リソースが使用中です", Busy},
 		{1, "hdiutil: create failed - Ressource ist belegt", Busy},
@@ -71,9 +70,10 @@ func TestReportedFailures(t *testing.T) {
 		{1, `diskutil: did not recognize verb "image"; type "diskutil" for a list`, Unsupported},
 		{1, "hdiutil: WARNING: 'hdiutil detach ...' is deprecated. Please use 'diskutil eject ...' instead.\nhdiutil: couldn't unmount \"disk4\" - Resource busy", Busy},
 		{1, "hdiutil: WARNING: 'hdiutil attach ...' is deprecated. Please use 'diskutil image attach ...' instead.", Unknown},
-		{64, "", Unknown},
+		{64, "", Invalid},
 	} {
-		assert.Equal(t, f.want, classify(f.status, command.ParseMessages(f.said)), "status %d: %s", f.status, f.said)
+		e := row{Argv: []string{"hdiutil", "attach"}, Status: f.status, Stderr: f.said}.failure()
+		assert.Equal(t, f.want.name, e.Class.name, "status %d: %s", f.status, f.said)
 	}
 }
 

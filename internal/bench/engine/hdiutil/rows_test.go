@@ -133,9 +133,8 @@ func TestAppleRows(t *testing.T) {
 	for _, r := range rows {
 		assert.False(t, names[r.Name], "two rows have the name %q", r.Name)
 		names[r.Name], languages[r.Language] = true, true
-		if !r.Inferred {
-			sources[strings.TrimSuffix(r.Source, "/")] = true
-		}
+		address, _, _ := strings.Cut(r.Source, "#")
+		sources[strings.TrimSuffix(address, "/")] = true
 		t.Run(r.Name, func(t *testing.T) {
 			require.NotEmpty(t, r.Name)
 			require.Regexp(t, `^https://`, r.Source)
@@ -166,4 +165,7 @@ func TestAppleRows(t *testing.T) {
 		})
 	}
 	t.Logf("%d rows from %d sources in %d languages", len(rows), len(sources), len(languages))
+	assert.GreaterOrEqual(t, len(rows), 150, "rows")
+	assert.GreaterOrEqual(t, len(sources), 60, "sources")
+	assert.GreaterOrEqual(t, len(languages), 9, "languages")
 }

@@ -148,7 +148,7 @@ func TestRunOverABrokenTool(t *testing.T) {
 	for _, rule := range []hdiutil.FakeRule{
 		{Verb: "attach", From: 2, To: 2, Do: "garbage"},
 		{Verb: "attach", From: 2, To: 2, Do: "empty"},
-		{Verb: "attach", From: 1, To: 1, Do: "fail", Text: "hdiutil: attach fehlgeschlagen - Eingabe-/Ausgabefehler", Status: 1},
+		{Verb: "attach", From: 1, To: 1, Do: "fail", Text: "hdiutil: attach fehlgeschlagen - Zugriff verweigert", Status: 1},
 		{Verb: "create", From: 2, To: 2, Do: "nothing"},
 		{Verb: "detach", From: 3, To: 6, Do: "fail", Text: "hdiutil: detach: drive not detached", Status: 1},
 	} {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -320,18 +319,26 @@ type Messages struct {
 	Lines      []string // all others, without progress
 }
 
-const deprecated = "deprecated. Please use 'diskutil"
+// Deprecations name the new command beside the old one, in any language. What
+// names it in an error is no deprecation.
+var (
+	deprecation = regexp.MustCompile(`(?i)deprecat|obsolet|hdiutil.*diskutil (image|eject|mount|unmount)`)
+	failure     = regexp.MustCompile(`(?i)failed|error\b|couldn.t|not supported|usage:`)
+	// progress is at the start of a line, which may go on with an error.
+	progress = regexp.MustCompile(`^(PERCENT:-?[0-9.]+|\[?[ 0-9.]+%( completed?)?\]?|[.…]{2,}|[.…]+$)\s*`)
+)
 
-var progress = regexp.MustCompile(`^(PERCENT:-?[0-9.]+|\[[ 0-9.]+% completed\]|[.…]+)$`)
-
-// ParseMessages sorts the lines of an output.
+// ParseMessages sorts the lines of an output. Progress is left out.
 func ParseMessages(text string) Messages {
 	var m Messages
-	for line := range strings.Lines(text) {
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = cleanLine(line)
+		for progress.MatchString(line) {
+			line = progress.ReplaceAllString(line, "")
+		}
 		switch {
-		case line == "" || progress.MatchString(line):
-		case !strings.Contains(line, deprecated):
+		case line == "":
+		case !deprecation.MatchString(line) || failure.MatchString(line):
 			m.Lines = append(m.Lines, line)
 		case !slices.Contains(m.Deprecated, line):
 			m.Deprecated = append(m.Deprecated, line)
@@ -358,23 +365,9 @@ func cleanLine(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// Last are the last two lines, which give the reason of a failure.
+// Last are the last two lines, which mostly give the reason of a failure.
 func (m Messages) Last() string {
 	return strings.Join(m.Lines[max(0, len(m.Lines)-2):], "; ")
-}
-
-var errnoSuffix = regexp.MustCompile(`\((-?[0-9]{1,6})\)[.\s]*$`)
-
-// Errno is the error number in parentheses at the end of the last line that has
-// one, or 0. Unlike the words it is not translated.
-func (m Messages) Errno() int {
-	for _, line := range slices.Backward(m.Lines) {
-		if m := errnoSuffix.FindStringSubmatch(line); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			return n
-		}
-	}
-	return 0
 }
 
 // FindNames returns the candidates that occur in a help text as words of their
