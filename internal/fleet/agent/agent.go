@@ -246,9 +246,10 @@ func (s *session) measure(ctx context.Context, r request) error {
 func isComplete(state string) bool { return state == fleet.Done || state == fleet.Incomplete }
 
 // conclude records the end of a task, and deletes what a run left that is not
-// complete. All runs in the state folder are of this agent.
+// complete, and what a killed attempt of a complete one left of its trials. All runs
+// in the state folder are of this agent.
 func (s *session) conclude(ctx context.Context, state string, cause error) error {
-	if !isComplete(state) && s.runID() != "" {
+	if s.runID() != "" {
 		cause = errors.Join(cause, s.execute(ctx, "clean"))
 	}
 	if ctx.Err() != nil {
