@@ -119,11 +119,8 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 	x.outOfInodes = errors.Is(caseErr, syscall.ENOSPC) && x.place.dir.IsOutOfInodes()
 	if main := x.containers[""]; main != nil { // before containers are removed
 		t, m := requestedTarget(c.Settings), main.con.Made()
-		t.Filesystem, t.BandSizeUsed = m.Filesystem, m.BandSize
-		t.Backend, t.ServedBy, t.Owners = cmp.Or(m.Backend, t.Backend), m.ServedBy, m.Owners
-		if t.Kind != "directory" {
-			t.Mount = cmp.Or(m.Mount, engine.MountPrivate)
-		}
+		t.Filesystem, t.BandSizeUsed, t.ServedBy, t.Owners = m.Filesystem, m.BandSize, m.ServedBy, m.Owners
+		t.Backend, t.Mount = cmp.Or(m.Backend, t.Backend), cmp.Or(m.Mount, t.Mount)
 		end.Target = &t
 	}
 	if _, ok := errors.AsType[*pausedError](caseErr); ok {

@@ -314,6 +314,9 @@ func requestedTarget(s plan.Settings) result.Target {
 		Kind: s.Target, Place: s.Place, Format: s.Format, Encryption: s.Encryption,
 		Size: int64(s.Size), BandSize: int64(s.BandSize), Backend: s.Backend,
 	}
+	if s.Target != "directory" { // until the engine says otherwise: few volumes are browsed
+		t.Mount = engine.MountPrivate
+	}
 	if len(s.Filesystems) > 0 {
 		t.Filesystem = s.Filesystems[0]
 	}
