@@ -78,7 +78,7 @@ var (
 	NoFileSystem = &class{"no mountable file system", nil, nil, "mountable file system|mountable volume|" +
 		"unrecogni*file system|contains no file system", ""}
 	Damaged = &class{"damaged image", container.ErrCorrupt, nil, "corrupt image|data corrupted|image*corrupt|" +
-		"image*damaged|damaged*image|invalid checksum|bad checksum|checksum mismatch|checksum*invalid|checksum failed|" +
+		"image*damaged|damaged*image|invalid checksum|bad checksum|checksum mismatch|checksum*invalid|calculated*expected|" +
 		"decompression error|malformed udif|image verification failed|image*truncated",
 		"make the image again, or use a copy of it"}
 	// A file system check found errors.
@@ -102,7 +102,7 @@ var (
 	Invalid = &class{"invalid argument", syscall.EINVAL, []int{22, 20, 21, 63, -50, 0xF8DA0003, 0xE00002C2},
 		"invalid argument|bad argument|be specified|be combined|mutually exclusive|only a single|too many arguments|" +
 			"missing argument|invalid value|invalid size|is invalid for|not a valid|not a directory|" +
-			"is a directory|name too long|expects|requires|must be", ""}
+			"is a directory|name too long|expects|requires|must be|maximum size|minimum size|too small", ""}
 	Canceled = &class{"canceled", nil, []int{89, -128, -60006, 3072}, "cancel|user abort", ""} // also by us
 
 	Deadline = &class{"deadline", command.ErrDeadline, nil, "",

@@ -8,63 +8,73 @@ package hdiutil
 // "|" separates alternatives; "*" is any text within the line.
 var localized = map[Class]string{
 	Auth: `ar المصادقة|عبارة الدخول غير|كلمة السر غير; ca d'autenticació|contrasenya incorrecta;
-		cs ověřování totožnosti|nesprávné*heslo; da godkendelsesfejl|forkert adgangskode; de authentifizierungsfehler|
-		fehler b*authentifizier|authentifizierung fehlge|falsches passwort|falsches kennwort|passwort*falsch|
-		passwort*nicht korrekt; el ελέγχου ταυτότητας|εσφαλμένη συνθηματική; es autenticación|contraseña*incorrecta;
-		fi todennus|väärä salaus|väärä salasana; fr d'authentification|phrase secrète incorrecte|
-		mot de passe*incorrect; he שגיאת אימות|סיסמה לא תקין|סיסמה שגוי; hi प्रमाणन|ग़लत पास|गलत पास; hr greška autor|
-		greška autent|netočna lozinka; hu hitelesítési hiba|helytelen jel; id kesalahan pengesahan|autentikasi|
-		frasa sandi salah|kata sandi salah; it autenticazione|frase chiave errata|password errata|
-		password non corretta; ja 認証エラー|認証に失敗|認証できません|パスフレーズ*正しく|パスワード*正しく|パスワード*違; ko 인증 오류|인증 실패|인증에 실패|올바르지 않은 암호|
-		암호*올바르지|암호*틀; ms ralat pengesahan|frasa laluan salah; nb autentiserings|feil passord; nl authenticatie|
-		onjuiste wachtzin|onjuist wachtwoord; pl błąd uwierzytelni|uwierzytelnianie nie|nieprawidłowe hasło;
-		pt autenticação|senha*incorreta|palavra-passe incorreta; ro autentificare|frază de acces incorect|
-		parolă incorect; ru аутентификаци|неверная кодовая|неверный пароль|неправильный пароль; sk chyba autent|
-		nesprávne heslo; sv autentiserings|felaktig lösen|fel lösen; th การตรวจสอบสิทธิ์|รหัสผ่านไม่ถูกต้อง;
-		tr kimlik doğrulama|parola*doğru değil|parola yanlış|yanlış parola; uk автентифікації|неправильна фраза|
-		неправильний пароль; vi xác thực|mật khẩu không đúng|sai mật khẩu; zh-Hans 认证错误|认证失败|鉴定错误|验证错误|密码*不正确|密码错误;
-		zh-Hant 認證錯誤|認證失敗|認證發生錯誤|密語錯誤|密語不正確|密碼錯誤|密碼不正確`,
+		cs ověřování totožnosti|nesprávné*heslo|nesprávné přístup|chybné heslo|ověření; da godkendelsesfejl|
+		forkert adgangskode; de authentifizierungsfehler|fehler b*authentifizier|authentifizierung fehlge|
+		falsches passwort|falsches kennwort|passwort*falsch|passwort*nicht korrekt; el ελέγχου ταυτότητας|
+		εσφαλμένη συνθηματική; es autenticación|contraseña*incorrecta|autentificación|contraseña errónea|
+		contraseña no válida; fi todennus|väärä salaus|väärä salasana; fr d'authentification|phrase secrète incorrecte|
+		mot de passe*incorrect|mauvais mot de passe|mot de passe erroné; he שגיאת אימות|סיסמה לא תקין|סיסמה שגוי;
+		hi प्रमाणन|ग़लत पास|गलत पास; hr greška autor|greška autent|netočna lozinka; hu hitelesítési hiba|helytelen jel;
+		id kesalahan pengesahan|autentikasi|frasa sandi salah|kata sandi salah; it autenticazione|frase chiave errata|
+		password errata|password non corretta|password sbagliata|password*incorrett|password non valida; ja 認証エラー|
+		認証に失敗|認証できません|パスフレーズ*正しく|パスワード*正しく|パスワード*違|パスワード*無効; ko 인증 오류|인증 실패|인증에 실패|올바르지 않은 암호|암호*올바르지|암호*틀|비밀번호|암호*잘못|
+		잘못된 암호; ms ralat pengesahan|frasa laluan salah; nb autentiserings|feil passord; nl authenticatie|
+		onjuiste wachtzin|onjuist wachtwoord|verkeerd wachtwoord|wachtwoord*onjuist; pl błąd uwierzytelni|
+		uwierzytelnianie nie|nieprawidłowe hasło|niepoprawne hasło|hasło*niepraw|błędne hasło; pt senha*incorreta|
+		palavra-passe incorreta|senha inválida|autentica; ro autentificare|frază de acces incorect|parolă incorect;
+		ru аутентификаци|неверная кодовая|подлинност|парол; sk chyba autent|nesprávne heslo; sv autentiserings|
+		felaktig lösen|fel lösen|felaktigt lösen|lösenord; th การตรวจสอบสิทธิ์|รหัสผ่านไม่ถูกต้อง; tr kimlik doğrulama|
+		parola; uk неправильна фраза|неправильний пароль|автентифік|невірний пароль; vi xác thực|mật khẩu không đúng|
+		sai mật khẩu; zh-Hans 认证错误|认证失败|鉴定错误|验证错误|密码*不正确|密码错误|身份验证|密码不对; zh-Hant 認證錯誤|認證失敗|認證發生錯誤|密語錯誤|密語不正確|密碼錯誤|
+		密碼不正確|身份驗證`,
 	Busy: `ar مشغول; ca ocupat; cs zaneprázdněn|je používán; da optaget|i brug; de belegt|in verwendung|in benutzung|
-		wird verwendet; el απασχολημέν; es ocupad|en uso|texto no disponible; fi varattu|käytössä; fr occupé|
-		en cours d'utilisation|en service; he עסוק|בשימוש; hi व्यस्त; hr zauzet|u upotrebi; hu foglalt|használatban;
-		id sibuk|sedang digunakan; it occupat|in uso; ja 使用中|ビジー; ko 사용 중|사용중; ms sibuk; nb opptatt|i bruk;
-		nl in gebruik|bezet; pl zajęt|są używane|jest używan|używany|w użyciu; pt ocupado|em utilização|em uso;
-		ro ocupat|în uz; ru занят|используется; sk zaneprázdnen|používa sa; sv upptag|används; th แหล่งข้อมูลไม่ว่าง|
-		ทรัพยากรไม่ว่าง|ไฟล์ข้อความไม่ว่าง|กำลังใช้งาน; tr meşgul|kullanımda; uk зайнят|у роботі|використовується;
-		vi đang bận|đang được sử dụng; zh-Hans 资源忙|正忙|忙碌|文件忙|占用|正在使用|正被使用; zh-Hant 忙碌|忙線|使用中`,
-	Canceled: `ar إلغاء; ca cancel·la; cs zrušena; da annulleret|annullerede; de abgebrochen; el ακυρώθηκε|ακύρωσε;
-		es operación cancelada|canceló|ha cancelado; fi kumottu|kumosi|perui|peruttu; fr annulé; he בוטלה; hi रद्द;
-		hr poništ; hu visszavon|megszakította; id dibatalkan|membatalkan; it annullat; ja キャンセル; ko 취소; ms dibatalkan|
-		membatalkan; nb handling avbrutt|ble avbrutt|avbrøt; nl geannuleerd|afgebroken; pl anulowan|anulował;
-		pt operação*cancelada; ro anulat; ru отменен; sk zrušen|zrušil; sv avbröt; th ยกเลิก; tr vazgeç|iptal;
-		uk скасован|скасував; vi bị hủy|bị*hủy|dùng hủy; zh-Hans 取消; zh-Hant 取消`,
+		wird verwendet|in gebrauch|beschäftigt|wird gerade; el απασχολημέν; es ocupad|en uso|texto no disponible|
+		está siendo utilizad; fi varattu|käytössä; fr occupé|en cours d'utilisation|en service|utilisé par; he עסוק|
+		בשימוש; hi व्यस्त; hr zauzet|u upotrebi; hu foglalt|használatban; id sibuk|sedang digunakan; it occupat|in uso|
+		in utilizzo|in corso di utilizzo; ja 使用中|ビジー|使用されています; ko 사용 중|사용중|사용되고|바쁨; ms sibuk; nb opptatt|i bruk;
+		nl in gebruik|bezet|wordt gebruikt|bezig; pl zajęt|są używane|jest używan|używany|w użyciu|w użytku;
+		pt ocupado|em utilização|em uso; ro ocupat|în uz; ru занят|используется|используют; sk zaneprázdnen|používa sa;
+		sv upptag|används; th แหล่งข้อมูลไม่ว่าง|ทรัพยากรไม่ว่าง|ไฟล์ข้อความไม่ว่าง|กำลังใช้งาน; tr meşgul|kullanımda|
+		kullanılıyor; uk зайнят|у роботі|використовується; vi đang bận|đang được sử dụng; zh-Hans 资源忙|正忙|忙碌|文件忙|占用|
+		正在使用|正被使用|繁忙|使用中; zh-Hant 忙碌|忙線|使用中|被使用|正在使用`,
+	Canceled: `ar إلغاء العملية; ca cancel·la; cs zrušena; da annulleret|annullerede; de abgebrochen; el ακυρώθηκε|
+		ακύρωσε; es operación cancelada|canceló|ha cancelado; fi kumottu|kumosi|perui|peruttu; fr annulé; he בוטלה;
+		hi रद्द; hr poništ; hu visszavon|megszakította; id dibatalkan|membatalkan; it annullat; ja キャンセル; ko 취소;
+		ms dibatalkan|membatalkan; nb handling avbrutt|ble avbrutt|avbrøt; nl geannuleerd|afgebroken; pl anulowan|
+		anulował; pt operação*cancelada; ro anulat; ru отменен; sk zrušen|zrušil; sv avbröt; th ยกเลิก; tr vazgeç|
+		iptal; uk скасован|скасував; vi bị hủy|bị*hủy|dùng hủy; zh-Hans 取消; zh-Hant 取消`,
 	Damaged: `ar صورة*تالفة|اختباري غير صالح|التحقق من صورة; ca imatge*malmes|suma no vàlida|
-		verificació de la imatge*fallat; cs poškozen*obraz|obraz*poškozen|kontrolní součet|ověřování obrazu*selhalo;
+		verificació de la imatge*fallat; cs poškozen*obraz|obraz*poškozen|neplatný kontrolní|ověřování obrazu*selhalo;
 		da ødelagt billede|billeddata ødelagt|diskbilled*beskadiget|ugyldig checksum|kontrol af diskbillede;
-		de defektes image|image*beschädigt|beschädigtes image|ungültige prüfsumme|image-überprüfung fehl;
-		el κατεστραμμέν*είδωλο|κατεστραμμέν*ειδώλου|είδωλο*κατεστραμμένο|άθροισμα ελέγχου|επαλήθευση του ειδώλου;
-		es imagen*dañad|imagen*corrupt|suma no válida|suma de comprobación|verificación de la imagen|
-		verificar la imagen; fi vioittunut|vahingoittunut|tarkistussumma|levytiedoston tarkistus; fr image*endommagé|
-		image*corrompu|somme de contrôle|vérification de l'image; he דמות*פגומ|סיכום ביקורת|אימות דמות הכונן נכשל;
-		hi इमेज*करप्ट|करप्ट इमेज|चेकसम|इमेज सत्यापन; hr pokvaren image|oštećen*slik|kontrolni zbroj|provjera slike;
-		hu korrupt lemezkép|lemezkép*sérült|ellenőrzőösszeg|lemezkép ellenőrzése; id image rusak|image disk rusak|
-		ceksum|verifikasi image; it immagine*danneggiat|immagine*corrott|checksum non valid|somma di controllo|
-		verifica dell'immagine; ja イメージ*壊れて|イメージ*破損|破損*イメージ|チェックサム|イメージを検証でき; ko 손상된*이미지|이미지*손상|체크섬|이미지 확인 실패;
-		ms imej*tercemar|tambah semak|pengesahan imej; nb ødelagt diskfil|diskfil*ødelagt|sjekksum|kontrollsum|
-		verifisering av diskfil; nl beschadigde schijfkopie|schijfkopie*beschadigd|controlegetal|
-		schijfkopieverificatie; pl obraz*uszkodzon|uszkodzony obraz|suma kontrolna|weryfikacja obrazu;
-		pt imagem*corrompid|imagem*danificad|soma de verificação|checksum inv|verificação da imagem; ro imagin*corupt|
-		imagin*deterior|sumă de control|verificarea imaginii; ru поврежд*образ|образ*поврежд|контрольная сумма|
-		проверке образа; sk poškoden*obraz|obraz*poškoden|kontrolný súčet|overovanie obrazu; sv skadad avbild|
-		avbild*skada|kontrollsumma|skivavbildsverifiering; th ภาพดิสก์เสีย|เช็คซัม|ยืนยันภาพดิสก์ไม่สำเร็จ;
-		tr bozuk görüntü|görüntü*boz|sağlama toplamı|görüntüsü doğrulanamadı; uk пошкоджен*образ|образ*пошкоджен|
-		контрольна сума|перевірки образу; vi hình ảnh bị hỏng|hình ảnh bị lỗi|ảnh đĩa*bị hỏng|kiểm tra tổng|
-		xác minh ảnh đĩa; zh-Hans 破坏的映像|映像*损坏|损坏的*映像|校验和|映像验证失败; zh-Hant 映像*損毀|影像*損毀|損毀的*映像|核對碼|映像*驗證失敗`,
+		de defektes image|image*beschädigt|beschädigtes image|ungültige prüfsumme|image-überprüfung fehl|
+		image ist defekt|prüfsumme ungültig; el κατεστραμμέν*είδωλο|κατεστραμμέν*ειδώλου|είδωλο*κατεστραμμένο|
+		έγκυρο άθροισμα|επαλήθευση του ειδώλου; es imagen*dañad|imagen*corrupt|suma no válida|suma de comprobación no|
+		verificación de la imagen|verificar la imagen|checksum no; fi vioittunut|vahingoittunut|
+		kelpaamaton tarkistussumma|levytiedoston tarkistus epä; fr image*endommagé|image*corrompu|
+		somme de contrôle incorrecte|somme de contrôle non|vérification de l'image|image*défectueu; he דמות*פגומ|
+		סיכום ביקורת לא תקין|אימות דמות הכונן נכשל; hi इमेज*करप्ट|करप्ट इमेज|अमान्य चेकसम|इमेज सत्यापन;
+		hr pokvaren image|oštećen*slik|nevažeći kontrolni|provjera slike; hu korrupt lemezkép|lemezkép*sérült|
+		érvénytelen ellenőrzőösszeg|lemezkép ellenőrzése; id image rusak|image disk rusak|ceksum tidak sah|
+		verifikasi image; it immagine*danneggiat|immagine*corrott|checksum non valid|somma di controllo non|
+		verifica dell'immagine|checksum errat; ja イメージ*壊れて|イメージ*破損|破損*イメージ|無効なチェックサム|チェックサムが|イメージを検証でき|壊れたイメージ|
+		不正なチェックサム; ko 손상된*이미지|이미지*손상|유효하지 않은 체크섬|체크섬이 |이미지 확인 실패|손상된 파일; ms imej*tercemar|tambah semak tidak|
+		pengesahan imej; nb ødelagt diskfil|diskfil*ødelagt|ugyldig sjekksum|ugyldig kontrollsum|
+		verifisering av diskfil; nl beschadigde schijfkopie|schijfkopie*beschadigd|ongeldig controlegetal|
+		schijfkopieverificatie|ongeldige checksum; pl obraz*uszkodzon|uszkodzony obraz|nieważna suma|
+		suma kontrolna jest|weryfikacja obrazu|jest uszkodzon; pt soma de verificação inválida|checksum inv|
+		verificação da imagem|danificad|corrompid; ro imagin*corupt|imagin*deterior|control nevalidă|
+		verificarea imaginii; ru поврежд*образ|образ*поврежд|неверная контрольная|проверке образа|неверная сумма;
+		sk poškoden*obraz|obraz*poškoden|chybný kontrolný|overovanie obrazu; sv skadad avbild|avbild*skada|
+		ogiltig kontrollsumma|skivavbildsverifiering|är skadad; th ภาพดิสก์เสีย|เช็คซัมไม่ถูก|ยืนยันภาพดิสก์ไม่สำเร็จ;
+		tr bozuk görüntü|görüntü*boz|geçersiz sağlama|görüntüsü doğrulanamadı; uk пошкоджен*образ|образ*пошкоджен|
+		неправильна контрольна|перевірки образу; vi hình ảnh bị hỏng|hình ảnh bị lỗi|ảnh đĩa*bị hỏng|tổng không hợp lệ|
+		xác minh ảnh đĩa; zh-Hans 破坏的映像|映像*损坏|损坏的*映像|无效的校验|校验和不|映像验证失败|映像文件*损坏|磁盘映像*损坏|损坏的磁盘; zh-Hant 映像*損毀|影像*損毀|
+		損毀的*映像|無效的核對|映像*驗證失敗|映像*損壞|損壞的*映像`,
 	Exists: `ar الملف موجود|غير فارغ; ca ja existeix|no està buit; cs soubor existuje|již existuje|není prázdný;
-		da arkiv findes|arkivet findes|findes allerede|ikke tomt; de datei existiert|existiert bereits|
-		ordner nicht leer|nicht leer; el αρχείο υπάρχει|υπάρχει ήδη|δεν είναι κεν; es archivo existente|ya existe|
-		no está vacío; fi tiedosto olemassa|tiedosto on olemassa|jo olemassa|ei tyhjä|ei ole tyhjä; fr fichier existe|
-		existe déjà|répertoire non vide|pas vide; he הקובץ קיים|כבר קיים|אינה ריקה; hi मौजूद है|ख़ाली नहीं|खाली नहीं;
+		da arkiv findes|arkivet findes|findes allerede|ikke tomt; de datei existiert|existiert bereits|nicht leer;
+		el αρχείο υπάρχει|υπάρχει ήδη|δεν είναι κεν; es archivo existente|ya existe|no está vacío;
+		fi tiedosto olemassa|tiedosto on olemassa|jo olemassa|ei tyhjä|ei ole tyhjä; fr fichier existe|existe déjà|
+		répertoire non vide|pas vide; he הקובץ קיים|כבר קיים|אינה ריקה; hi मौजूद है|ख़ाली नहीं|खाली नहीं;
 		hr datoteka postoji|već postoji|nije prazan; hu fájl létezik|már létezik|nem üres; id file ada|sudah ada|
 		tidak kosong; it file esiste|esiste già|non vuota; ja ファイルが存在し|すでに存在|既に存在|すでにあり|空ではありません; ko 파일 존재|파일이 존재|
 		이미 존재|이미 있|비어있지|비어 있지; ms fail wujud|sudah wujud|bukan kosong; nb filen finnes|finnes allerede|ikke tom;
@@ -94,34 +104,37 @@ var localized = map[Class]string{
 		ro argument nevalid|argument invalid; ru неверный аргумент|недопустимый аргумент; sk neplatný argument;
 		sv ogiltigt argument; th อาร์กิวเมนต์; tr geçersiz değişken|geçersiz argüman|geçersiz bağımsız;
 		uk неправильний аргумент|недійсний аргумент; vi đối số; zh-Hans 参数|自变量; zh-Hant 引數|參數`,
-	Locked: `ar مؤقت; ca temporalment; cs dočasně; da midlertidig; de zeitweilig|vorübergehend|temporär; el προσωρινά;
-		es temporalmente|momentáneamente; fi väliaikaisesti|tilapäisesti; fr temporairement|momentanément; he זמנית;
-		hi अस्थायी; hr privremeno; hu átmenetileg|ideiglenesen; id tersedia*sementara|sementara*tersedia;
-		it momentaneamente|temporaneamente; ja 一時的に; ko 일시; ms tersedia*sementara; nb midlertidig; nl tijdelijk;
-		pl czasowo|chwilowo; pt temporariamente|momentaneamente; ro indisponibil; ru временно; sk dočasne; sv just nu|
-		tillfälligt; th ชั่วคราว; tr geçici olarak; uk тимчасово; vi tạm thời; zh-Hans 暂时|临时不可用|暂不可用; zh-Hant 暫時`,
-	NoDevice: `ar تكوين الجهاز; ca no configurat; cs nakonfigurov; da ikke konfigurer; de nicht konfiguriert;
-		el παράμετροι της συσκευής|δεν έχει διαμορφωθεί|δεν έχει ρυθμιστεί; es no configurado|no está configurado;
-		fi ei ole määritetty|ei ole konfiguroitu; fr non configuré|pas configuré; he אינו מוגדר|לא הוגדר|לא מוגדר;
-		hi कॉन्फ़िगर; hr nije postavljen|nije konfigur; hu konfigur; id tidak dikonfigurasi; it non configurato;
-		ja 構成されていません|設定されていません; ko 구성되지; ms tidak dikonfigurasi; nb ikke konfigurer; nl niet geconfigureerd;
+	Locked: `ar مؤقت; ca temporalment; cs dočasně; da midlertidig; de zeitweilig|vorübergehend|temporär|momentan nicht|
+		derzeit nicht|zurzeit nicht; el προσωρινά; es temporalmente|momentáneamente; fi väliaikaisesti|tilapäisesti;
+		fr temporairement|momentanément|provisoirement; he זמנית; hi अस्थायी; hr privremeno; hu átmenetileg|
+		ideiglenesen; id tersedia*sementara|sementara*tersedia; it momentaneamente|temporaneamente|provvisoriamente;
+		ja 一時的; ko 일시; ms tersedia*sementara; nb midlertidig; nl tijdelijk; pl czasowo|chwilowo; pt temporariamente|
+		momentaneamente; ro indisponibil; ru временно; sk dočasne; sv just nu|tillfälligt; th ชั่วคราว;
+		tr geçici olarak; uk тимчасово; vi tạm thời; zh-Hans 暂时|暂不可用|临时; zh-Hant 暫時|暫無`,
+	NoDevice: `ar تكوين الجهاز; ca no configurat; cs nakonfigurov; da ikke konfigurer; de nicht konfiguriert|
+		nicht eingerichtet; el παράμετροι της συσκευής|δεν έχει διαμορφωθεί|δεν έχει ρυθμιστεί; es no configurado|
+		no está configurado|sin configurar; fi ei ole määritetty|ei ole konfiguroitu; fr non configuré|pas configuré|
+		appareil non config; he אינו מוגדר|לא הוגדר|לא מוגדר; hi कॉन्फ़िगर; hr nije postavljen|nije konfigur;
+		hu konfigur; id tidak dikonfigurasi; it non configurato|non è configurato; ja 構成されていません|設定されていません|設定されていない|
+		構成されていない; ko 구성되지|설정되지; ms tidak dikonfigurasi; nb ikke konfigurer; nl niet geconfigureerd|niet ingesteld;
 		pl skonfigurowan; pt não configurado|não está configurado; ro nu este configurat|neconfigurat; ru не сконфигур|
-		не настроено; sk nie je nastaven|nie je nakonfig; sv inte inställd|inte konfigur|ej konfigur; th กำหนดค่า;
-		tr ayarlanmamış|yapılandırılma; uk не сконфігур|не налаштовано; vi cấu hình; zh-Hans 未配置|没有配置|尚未配置;
-		zh-Hant 設定裝置|未設定|未配置`,
-	NoFileSystem: `ar ملفات قابلة للتحميل; ca sistemes*muntar; cs připojitelné soubor|připojitelný soubor;
-		da systemer, der kan aktiveres|system, der kan aktiveres; de aktivierbare*dateisystem|mountbare*dateisystem|
-		mountfähige*dateisystem; el προσαρτώνται|προσαρτήσιμα; es archivos*montar|archivos montable;
-		fi kelvollisia tiedostoj|käyttökelpoisia tiedostoj|liitettäviä tiedostoj; fr fichiers montable|
-		fichiers pouvant être monté; he קבצים שניתן להעלות; hi माउंट करने योग्य; hr sustava*podignuti|sustav*podignuti;
-		hu felcsatolható; id sistem file yang dapat; it file system attivabil|file system montabil|
-		file system da attivare; ja マウントできる*ファイル|マウント可能な*ファイル|マウント可能な*システム; ko 마운트 가능|마운트할 수 있는;
-		ms sistem fail boleh lekap; nb aktiverbare filsystem|monterbare filsystem; nl activeerbare|koppelbare;
-		pl niemontowalny|do zamontowania|montowalnych; pt não montáv|montar sistema de fich|arquivos montáv|
-		ficheiros montáv|possam ser montad; ro fișiere de montat|fișiere montabil; ru нет подключ|подключаемых файл|
-		монтируемых|смонтировать; sk pripojiteľné súbor; sv filsystem som*anslutas|monterbara filsystem|monteringsbara;
-		th ระบบไฟล์ที่; tr bağlanabilir*dosya sistem|bağlanabilen dosya sistem; uk файлових систем;
-		vi hệ thống tệp có thể; zh-Hans 装载的文件系统|挂载的文件系统|载入的文件系统; zh-Hant 裝載的檔案系統|掛載的檔案系統|載入的檔案系統`,
+		не настроен; sk nie je nastaven|nie je nakonfig; sv inte inställd|inte konfigur|ej konfigur; th กำหนดค่า;
+		tr ayarlanmamış|yapılandırılma; uk не сконфігур|не налаштовано; vi cấu hình; zh-Hans 未配置|没有配置|未设置|未被配置;
+		zh-Hant 設定裝置|未設定|未配置|沒有設定`,
+	NoFileSystem: `ar أنظمة ملفات|نظام ملفات قابل; ca sistemes*muntar|cap sistema; cs připojiteln|žádn*souborov;
+		da ingen*system; de kein*dateisystem|mountbar; el προσαρτώ|προσαρτήσιμ|συστήματα αρχείων; es archivos*mont|
+		hay*sistema*archivos|ningún sistema; fi kelvollisia tiedostoj|käyttökelpoisia tiedostoj|ei*tiedostojärjestelm;
+		fr fichiers mont|aucun système|pas de système; he מערכות קבצים|מערכת קבצים שניתן; hi माउंट करने योग्य|
+		फ़ाइल सिस्टम नहीं; hr sustav*podignuti|nema*sustav; hu csatolható|nincs*fájlrendszer; id ada sistem file|
+		sistem file yang dapat; it file system attiv|file system mont|nessun file system|file system da; ja マウントできる|
+		マウント可能|ファイルシステムがありません|ファイルシステムはありません|ファイルシステムが見つかりません; ko 마운트 가능|마운트할 수|파일 시스템이 없|파일 시스템 없;
+		ms sistem fail boleh|tiada sistem fail; nb ingen*filsystem|monterbar; nl activeerbare|koppelbare|
+		geen*bestandssyste; pl do zamontowania|montowaln|brak*systemów plików; pt montáv|montar*sistema|
+		possam ser montad|nenhum sistema; ro fișiere de montat|montabil|niciun sistem; ru нет*файловых систем|
+		монтируем|смонтировать|подключаемых файл; sk pripojiteľn|žiadn*súborov; sv filsystem*anslutas|monterbar|
+		inga*filsystem|inget*filsystem; th ระบบไฟล์ที่|ไม่มีระบบไฟล์; tr bağlanabil|dosya sistemi yok;
+		uk файлових систем; vi hệ thống tệp có thể|không có hệ thống tệp; zh-Hans 装载的文件系统|挂载的文件系统|没有*文件系统|无*文件系统|
+		找不到*文件系统; zh-Hant 裝載的檔案系統|掛載的檔案系統|沒有*檔案系統|找不到*檔案系統`,
 	NoHelper: `ar عمليات تابعة; ca processos secundaris; cs podřízené procesy|podřízený proces;
 		da underliggende processer|underprocesser; de untergeordneten prozess|kindprozess; el απόγονες|
 		θυγατρικές διεργ; es procesos secundarios|procesos hijo; fi lapsiprosess; fr processus enfant|processus fils;
@@ -131,56 +144,59 @@ var localized = map[Class]string{
 		nível inferior|processos filho|processo filho; ro proces fiu|procese fiu; ru дочерн; sk podriadené procesy;
 		sv underordnade process|barnprocess; th กระบวนการลูก; tr bağlı işlem|alt süreç; uk процесу-нащадка|дочірн;
 		vi quy trình con|tiến trình con; zh-Hans 子进程; zh-Hant 子程序|子行程`,
-	NoMemory: `ar بالذاكرة|الذاكرة; ca memòria; cs paměť|paměti; da hukommelse; de speicher*zugewiesen|
-		genügend*speicher|arbeitsspeicher; el μνήμη; es memoria; fi muistinvaraus|muisti ei; fr mémoire; he זכרון|
-		זיכרון; hi मेमोरी; hr memorij; hu memória; id memori; it memoria; ja メモリ; ko 메모리; ms memori; nb minne;
-		nl geheugen; pl pamięci; pt memória; ro memoria nu|memorie; ru памят; sk pamäť; sv minne; th หน่วยความจำ;
-		tr bellek; uk пам'ят; vi bộ nhớ; zh-Hans 内存; zh-Hant 記憶體`,
+	NoMemory: `ar الذاكرة; ca memòria; cs paměť|paměti; da hukommelse; de speicher*zugewiesen|genügend*speicher|
+		arbeitsspeicher; el μνήμη; es memoria; fi muistinvaraus|muisti ei; fr mémoire; he זכרון|זיכרון; hi मेमोरी;
+		hr memorij; hu memória; id memori; it memoria; ja メモリ; ko 메모리; ms memori; nb minne; nl geheugen; pl pamięci;
+		pt memória; ro memoria nu|memorie; ru памят; sk pamäť; sv minne; th หน่วยความจำ; tr bellek; uk пам'ят;
+		vi bộ nhớ; zh-Hans 内存; zh-Hant 記憶體`,
 	NoSpace: `ar لا توجد مساحة; ca queda espai|espai insuf; cs nezbylo*místo|dostatek místa|žádné*místo|není*místo;
-		da ingen plads|ikke*plads; de kein platz|speicherplatz|nicht genügend platz|nicht genug platz; el χώρος στη|
-		επαρκής χώρος; es queda espacio|espacio insuf|suficiente espacio|sin espacio|espacio disponible; fi ole*tilaa|
-		tila ei riitä|tila loppu; fr plus d'espace|espace insuf|pas assez d'espace|espace disponible; he נותר מקום|
-		מספיק מקום; hi जगह; hr prostora; hu maradt hely|elég hely|nincs*hely; id ruang; it spazio; ja 空き領域|空き容量|
-		空き*ありません; ko 공간; ms ruang; nb ledig plass|nok plass; nl apparaat is vol|schijf is vol|ruimte; pl miejsca;
-		pt espaço; ro spațiu; ru нет*места|места на|недостаточно места|свободного места; sk miesto|miesta;
-		sv utrymme kvar|med utrymme|slut på; th พื้นที่; tr yer kalmadı|yeterli*alan|yeterli yer|boş yer;
-		uk місця на пристрої|вільного місця|недостатньо місця|немає місця; vi dung lượng; zh-Hans 空间; zh-Hant 空間`,
-	NotFound: `ar لا يوجد ملف|غير موجود; ca no existeix; cs neexistuje|nenalezen|nebyl nalezen; da findes ikke|
-		ikke fundet; de existiert keine|existiert nicht|nicht gefunden|keine solche datei|nicht vorhanden;
-		el δεν υπάρχει|δεν βρέθηκε; es no existe|no se encontró|no encontrad|no se ha encontrado; fi ei tiedostoa|
-		ei löydy|ei löytynyt|ei ole olemassa; fr inexistant|introuvable|aucun fichier|n'existe pas; he אין קובץ|
+		da plads; de kein platz|speicherplatz|nicht genügend platz|nicht genug platz|platz mehr|ist voll; el χώρος στη|
+		επαρκής χώρος; es espacio; fi ole*tilaa|tila ei riitä|tila loppu; fr plus d'espace|espace insuf|
+		pas assez d'espace|espace disponible|manque d'espace|disque plein|saturé; he נותר מקום|מספיק מקום; hi जगह;
+		hr prostora; hu maradt hely|elég hely|nincs*hely; id ruang; it spazio; ja 容量が不足|容量不足|空き; ko 공간|용량; ms ruang;
+		nb plass; nl ruimte|is vol; pl miejsca; pt espaço; ro spațiu; ru нет*места|места на|недостаточно места|
+		свободного места|места нет|места для; sk miesto|miesta; sv utrymme kvar|med utrymme|slut på; th พื้นที่;
+		tr yer kalmadı|yeterli*alan|yeterli yer|boş yer|yer yok|alan yok; uk місця на пристрої|вільного місця|
+		недостатньо місця|немає місця; vi dung lượng; zh-Hans 空间|磁盘已满; zh-Hant 空間|磁碟已滿`,
+	NotFound: `ar لا يوجد ملف|غير موجود; ca no existeix; cs neexistuje|nenalezen|nebyl nalezen|není takový;
+		da findes ikke|ikke fundet; de existiert keine|existiert nicht|nicht gefunden|keine solche datei|
+		nicht vorhanden|gibt es nicht; el δεν υπάρχει|δεν βρέθηκε; es no existe|no se encontró|no encontrad|
+		no se ha encontrado|no se ha podido encontrar|no hay tal; fi ei tiedostoa|ei löydy|ei löytynyt|ei ole olemassa|
+		ei ole tiedostoa; fr inexistant|introuvable|aucun fichier|n'existe pas|pas été trouvé|non trouvé; he אין קובץ|
 		לא נמצא; hi कोई ऐसी फ़ाइल|ऐसी कोई|नहीं मिल; hr nema takve|ne postoji|nije pronađen; hu nincs ilyen|
 		nem található|nem létezik; id tidak ada file|tidak ditemukan; it inesistente|non esiste|non trovat|
-		nessun file o; ja ファイルまたはディレクトリ|ファイルやディレクトリ|ファイルもディレクトリ|見つかりません|存在しません; ko 파일 또는 디렉|파일이나 디렉|찾을 수 없;
-		ms tiada fail|tidak ditemui; nb finnes ikke|ikke funnet; nl bestaat niet|niet gevonden; pl brak takiego|
-		nie ma takiego|nie istnieje|nie znaleziono; pt não existe|diretório inexistente|não encontrad; ro nu există un|
-		nu există fișier|nu există|nu a fost găsit; ru не существ|нет такого|не найден; sk žiadny podobný|žiadny taký|
-		neexistuje|nenašiel|nebol nájden; sv finns inte|hittades inte|ingen sådan; th ไม่มีไฟล์|ไม่พบ;
-		tr böyle bir dosya|bulunamadı|mevcut değil; uk немає такого|не існує|не знайдено; vi không có tệp|
-		không tìm thấy|không tồn tại; zh-Hans 无此文件|没有那个文件|没有此文件|没有这个文件|没有此类文件|没有这样的文件|没有该文件|找不到|未找到|不存在;
-		zh-Hant 沒有類似的檔案|沒有此檔案|沒有這個檔案|沒有該檔案|沒有此類檔案|找不到|不存在`,
+		nessun file o|impossibile trovare; ja ファイルまたはディレクトリ|ファイルやディレクトリ|ファイルもディレクトリ|見つかりません|存在しません|ありませんでした|が見つから|
+		ファイルがありません; ko 파일 또는 디렉|파일이나 디렉|찾을 수 없|존재하지 않|파일이 없; ms tiada fail|tidak ditemui; nb finnes ikke|ikke funnet;
+		nl bestaat niet|niet gevonden|kan*niet vinden|geen*bestand of; pl brak takiego|nie ma takiego|nie istnieje|
+		nie odnaleziono|nie znalez; pt não existe|diretório inexistente|não foi encontrad|não encontr; ro nu există|
+		nu a fost găsit; ru не существ|нет такого|не найд|не удалось найти|отсутствует; sk žiadny podobný|žiadny taký|
+		neexistuje|nenašiel|nebol nájden; sv finns inte|ingen sådan|hittade|saknas; th ไม่มีไฟล์|ไม่พบ;
+		tr böyle bir dosya|bulunamadı|mevcut değil; uk немає такого|не існує|не знайд; vi không có tệp|không tìm thấy|
+		không tồn tại; zh-Hans 无此文件|没有那个文件|没有此文件|没有这个文件|没有此类文件|没有这样的文件|没有该文件|找不到|未找到|不存在|没有找到|没有文件; zh-Hant 沒有類似的檔案|
+		沒有此檔案|沒有這個檔案|沒有該檔案|沒有此類檔案|找不到|不存在|未找到|無此檔案`,
 	NotImage: `ar التعرف على الصورة|ليس صورة; ca no reconeguda|no és una imatge; cs rozpoznán|není obraz; da genkendt|
-		genkendes|ikke et diskbillede; de nicht erkannt|kein image; el αναγνωρίζεται|δεν είναι είδωλο; es no reconocid|
-		no se reconoce|no es una imagen; fi ei tunnistet|ei ole levytiedosto; fr non reconnu|pas reconnu|
-		n'est pas une image; he מזוהה|לא זוהתה|אינו דמות; hi पहचानी|डिस्क इमेज नहीं; hr prepoznat|nije slika;
-		hu ismerhető fel|felismerhető|nem egy lemezkép; id tidak dikenal|bukan image; it non riconosciut|
-		non è un'immagine; ja イメージ*認識|認識*イメージ|イメージではありません; ko 이미지*인식|인식*이미지|이미지가 아; ms tidak dikenal|bukan imej;
-		nb gjenkjen|ikke en diskfil; nl niet herkend|geen schijfkopie; pl nierozpoznan|nie rozpoznan|nie jest obrazem;
-		pt não reconhecid|não é uma imagem; ro nerecunoscut|nu este recunoscut|nu este o imagine; ru распозна|
-		не является образом; sk rozpoznan|nie je obraz; sv inte igen|inte en skivavbild; th ไม่รู้จักภาพ|ไม่ใช่ภาพ;
-		tr tanınamadı|tanınmadı|tanınmıyor|görüntüsü değil; uk розпізна|не є образом; vi không nhận ra|không nhận dạng|
-		không phải là ảnh; zh-Hans 无法识别|不能识别|未能识别|未识别|不是磁盘映像; zh-Hant 無法辨識|無法識別|未能辨識|不是磁碟映像`,
+		genkendes|ikke et diskbillede; de erkannt|kein image; el αναγνωρίζεται|δεν είναι είδωλο; es reconocid|
+		no se reconoce|no es una imagen; fi ei tunnistet|ei ole levytiedosto; fr reconnu|n'est pas une image; he מזוהה|
+		לא זוהתה|אינו דמות; hi पहचानी|डिस्क इमेज नहीं; hr prepoznat|nije slika; hu ismerhető fel|felismerhető|
+		nem egy lemezkép; id image*dikenal|bukan image; it riconosciut|non è un'immagine; ja 認識でき|認識されません|イメージ*認識|
+		認識*イメージ|イメージではありません; ko 인식할 수 없|인식되지|이미지*인식|인식*이미지|이미지가 아; ms imej*dikenal|bukan imej; nb gjenkjen|
+		ikke en diskfil; nl herkend|geen schijfkopie; pl nierozpoznan|nie rozpoznan|nie jest obrazem; pt reconhecid|
+		não é uma imagem; ro recunoscut|nu este o imagine; ru распозна|не является образом; sk rozpoznan|nie je obraz;
+		sv inte igen|inte en skivavbild; th ไม่รู้จักภาพ|ไม่ใช่ภาพ; tr tanın|görüntüsü değil; uk розпізна|не є образом;
+		vi nhận dạng|nhận diện|không nhận ra|không phải là ảnh; zh-Hans 法识别|不是磁盘映像; zh-Hant 辨識|無法識別|不是磁碟映像`,
 	NotPermitted: `ar غير مسموح; ca no és permesa|no permesa|no està permesa; cs není povolen|nepovolen|není dovolen;
-		da tillades ikke|ikke tilladt; de nicht zugelassen|nicht erlaubt|nicht gestattet|nicht zulässig;
-		el δεν επιτρέπεται; es no permitid|no está permitid|no autorizada; fi ei sallittu|ei ole sallittu|ei sallita;
-		fr non permise|non autorisée|pas permise|pas autorisée; he הפעולה אסורה|אינה מורשית|אינה מותרת|לא מורשית;
-		hi अनुमति नहीं है; hr nije dozvoljen|nije dopušten; hu nem engedélyezett; id tidak diizinkan|
-		tidak diperbolehkan; it non consentit|non permess|non autorizzat; ja 許可されていません|許可されません|許可されてい; ko 허용되지|허가되지;
-		ms tidak dibenarkan; nb ikke tillatt|ikke lov; nl niet toegestaan; pl nie jest dozwolon|niedozwolon|
-		niedopuszczaln; pt não permitid|não é permitid|não autorizad; ro nepermis|nu este permis; ru не разрешен|
-		не позволен|не допускается|не дозволен; sk nepovolen|nie je povolen; sv inte tillåt|ej tillåt; th ไม่อนุญาต|
-		ไม่ได้รับอนุญาต; tr izin verilmiyor|izin verilmez|izinli değil; uk не дозволен; vi không được phép;
-		zh-Hans 不被允许|不允许|未获允许|未经允许; zh-Hant 未經允許|不允許|不被允許`,
+		da tillades ikke|ikke tilladt; de nicht zugelassen|nicht erlaubt|nicht gestattet|nicht zulässig|ist verboten|
+		unzulässig; el δεν επιτρέπεται; es no permitid|no está permitid|no autorizada; fi ei sallittu|ei ole sallittu|
+		ei sallita; fr non permise|non autorisée|pas autorisée|interdite|pas permis; he הפעולה אסורה|אינה מורשית|
+		אינה מותרת|לא מורשית; hi अनुमति नहीं है; hr nije dozvoljen|nije dopušten; hu nem engedélyezett;
+		id tidak diizinkan|tidak diperbolehkan; it non consentit|non permess|non autorizzat|non è consentit|non ammess;
+		ja 許可されません|許可されてい|許可されない; ko 허용되지|허가되지|허용 안 됨; ms tidak dibenarkan; nb ikke tillatt|ikke lov;
+		nl niet toegestaan|verboden|geen toestemming; pl nie jest dozwolon|niedozwolon|nie dozwolon|niedopuszcz|
+		zabronion; pt não permitid|não é permitid|não autorizad|proibid; ro nepermis|nu este permis; ru не разрешен|
+		не позволен|не допускается|не дозволен|запрещена|запрещено; sk nepovolen|nie je povolen; sv inte tillåt|
+		ej tillåt; th ไม่อนุญาต|ไม่ได้รับอนุญาต; tr izin verilmiyor|izin verilmez|izinli değil|izin yok;
+		uk не дозволен|заборонен; vi không được phép; zh-Hans 不被允许|不允许|未获允许|未经允许|没有得到允许|禁止; zh-Hant 未經允許|不允許|不被允許|禁止|
+		不准許`,
 	OpenFiles: `ar الملفات المفتوحة; ca arxius oberts; cs otevřených souborů; da åbne arkiver|åbne filer;
 		de offene dateien|geöffnete dateien; el ανοιχτά αρχεία|ανοικτά αρχεία; es archivos abiertos;
 		fi avoimia tiedostoja; fr fichiers ouverts; he קבצים פתוחים; hi खुली हुई फ़ाइलें; hr otvorenih datoteka;
@@ -190,28 +206,27 @@ var localized = map[Class]string{
 		sk otvorených súborov; sv öppna filer; th ไฟล์ที่เปิด|ไฟล์เปิด; tr açık dosya; uk відкритих файлів|
 		забагато файлів; vi tệp đang mở; zh-Hans 打开的文件; zh-Hant 開啟的檔案`,
 	Permission: `ar رفض الإذن|تفاعل المستخدم; ca permís denegat|interacció de l'usuari; cs oprávnění zamítnuto|
-		přístup odepřen|přístup odmítnut|požadována autorizace; da adgang nægtet|tilladelse nægtet|brugerinteraktion;
-		de zugriff verweigert|berechtigung|zugriffsrecht|benutzerinteraktion; el άρνηση δικαιώματος|άρνηση πρόσβασης|
-		αλληλεπίδραση χρήστη; es permiso denegado|acceso denegado|permisos insuf|interacción del usuario;
-		fi ei oikeutta|ei oikeuksia|käyttö estetty|pääsy estetty|pääsy evätty|käyttäjän toimia;
-		fr autorisation refusée|permission refusée|permission non accordée|accès refusé|intervention de l'utilisateur;
-		he אין הרשאה|הרשאה נדחתה|גישה נדחתה|פעולת משתמש; hi अनुमति नहीं दी|अनुमति अस्वी|यूज़र इंटर;
-		hr odbijeno dopuštenje|dopuštenje odbijeno|dozvola odbijena|pristup odbijen|djelovanje korisnika;
-		hu engedély megtagadva|hozzáférés megtagadva|felhasználói interakció; id izin ditolak|akses ditolak|
-		interaksi pengguna; it permesso negato|accesso negato|autorizzazione negata|interazione utente; ja アクセス権|
-		アクセスが拒否|アクセスは拒否|許可がありません|権限がありません|ユーザの操作が必要; ko 권한 거부|권한이 거부|권한이 없|접근 거부|접근이 거부|액세스가 거부|사용자 상호 작용;
+		přístup odepřen|přístup odmítnut|požadována autorizace|přístup byl; da adgang nægtet|tilladelse nægtet|
+		brugerinteraktion; de zugriff verweigert|berechtigung|zugriffsrecht|benutzerinteraktion|zugriff nicht|
+		zugriff abgelehnt; el άρνηση δικαιώματος|άρνηση πρόσβασης|αλληλεπίδραση χρήστη; es acceso denegado|
+		interacción del usuario|permiso|acceso rechazado; fi ei oikeutta|ei oikeuksia|käyttö estetty|pääsy estetty|
+		pääsy evätty|käyttäjän toimia; fr autorisation refusée|permission refusée|permission non accordée|accès refusé|
+		intervention de l'utilisateur|accès interdit|droits insuf; he אין הרשאה|הרשאה נדחתה|גישה נדחתה|פעולת משתמש;
+		hi अनुमति नहीं दी|अनुमति अस्वी|यूज़र इंटर; hr odbijeno dopuštenje|dopuštenje odbijeno|dozvola odbijena|
+		pristup odbijen|djelovanje korisnika; hu engedély megtagadva|hozzáférés megtagadva|felhasználói interakció;
+		id izin ditolak|akses ditolak|interaksi pengguna; it accesso negato|autorizzazione negata|interazione utente|
+		permesso|rifiutat; ja アクセス権|アクセスが拒否|アクセスは拒否|許可がありません|ユーザの操作が必要|アクセス許可|権限; ko 접근 거부|접근이 거부|액세스가 거부|사용자 상호 작용|권한;
 		ms keizinan ditolak|kebenaran ditolak|interaksi pengguna; nb ingen tilgang|tilgang nekt|ikke tilgang|
-		brukerinteraksjon; nl bevoegdhe|toegang geweigerd|geen toegang|toestemming geweigerd|gebruikersinteractie;
-		pl odmowa uprawnień|odmowa dostępu|odmowa upr|brak dostępu|brak uprawnień|odmówiono|reakcji użytkownika;
-		pt permissão negada|permissão recusada|acesso negado|interação do u; ro permisiune respinsă|
-		permisiune refuzată|acces refuzat|acces interzis|interacțiune utilizator; ru доступ запрещ|отказано в доступе|
-		доступе отказано|нет доступа|недостаточно прав|нет прав|взаимодействие с пользователем; sk prístup zamietnut|
-		prístup odmietnut|oprávnenie zamietnut|užívateľská interakcia; sv behörighet gavs|behörighet saknas|
-		behörighet nekad|åtkomst nekad|åtkomst ej|användaråtgärd; th ปฏิเสธ|ต้องการการอนุญาต; tr izin verilmedi|
-		izin reddedildi|erişim engellendi|erişim reddedildi|kullanıcı etkileşimi; uk доступ заборон|відмовлено|
-		взаємодія з користувачем; vi giấy phép bị từ chối|quyền bị từ chối|truy cập bị từ chối|từ chối quyền|
-		từ chối truy cập|tương tác người dùng; zh-Hans 权限被拒|权限不|拒绝访问|没有权限|没有访问|访问被拒|许可被拒|用户互动; zh-Hant 權限被拒|權限不足|取用權遭拒|
-		取用權限|拒絕取用|拒絕存取|存取被拒|沒有權限|互動操作`,
+		brukerinteraksjon; nl bevoegdhe|toestemming geweigerd|gebruikersinteractie|toegang; pl odmowa dostępu|
+		odmowa upr|brak dostępu|brak uprawnień|odmówiono|reakcji użytkownika; pt acesso negado|interação do u|
+		permissão; ro permisiune respinsă|permisiune refuzată|acces refuzat|acces interzis|interacțiune utilizator;
+		ru доступ запрещ|отказано в доступе|доступе отказано|нет доступа|недостаточно прав|нет прав|
+		взаимодействие с пользователем; sk prístup zamietnut|prístup odmietnut|oprávnenie zamietnut|
+		užívateľská interakcia; sv behörighet gavs|behörighet saknas|behörighet nekad|användaråtgärd|åtkomst;
+		th ปฏิเสธ|ต้องการการอนุญาต; tr izin verilmedi|izin reddedildi|kullanıcı etkileşimi|izniniz|erişim;
+		uk доступ заборон|відмовлено|взаємодія з користувачем|немає доступу|немає прав; vi giấy phép bị từ chối|
+		quyền bị từ chối|từ chối quyền|tương tác người dùng|truy cập; zh-Hans 权限被拒|权限不|没有权限|没有访问|访问被拒|许可被拒|用户互动|拒绝;
+		zh-Hant 權限被拒|權限不足|取用權遭拒|取用權限|存取被拒|沒有權限|互動操作|拒絕`,
 	Quota: `ar الحصة; cs kvóta; da kvote; de kontingent; el ορίων δίσκου|όριο δίσκου; es cuota; fi levyvaraus|kiintiö;
 		he הקצאת מקום|מכסת; hi की क्षमता; hr kvota; hu kvóta; id kuota; ja 割り当て容量|クォータ; ko 디스크 할당|할당량; ms kuota;
 		nb kvote; pl przydziału; pt cota de; ro cotă|cota; ru квот; sk kvót; sv skivutrymmet|kvot; th โควต้า|โควตา;
@@ -224,14 +239,15 @@ var localized = map[Class]string{
 		pl tylko do odczytu; pt somente leitura|só de leitura|apenas leitura|somente para leitura; ro doar citire|
 		doar în citire|numai citire; ru только*чтени; sk len na čítanie; sv skrivskydd|endast läs; th อ่านอย่างเดียว;
 		tr salt okunur; uk не дозволяє запис|для читання; vi chỉ đọc; zh-Hans 只读; zh-Hant 唯讀`,
-	TimedOut: `ar مهلة; ca temps d'espera; cs časový limit; da timeout; de zeitlimit|zeitüberschreitung;
-		el χρονικό όριο|χρονικού ορίου; es tiempo*agotado|agotó el tiempo|tiempo de espera; fi aikakatkai; fr délai;
-		he תם זמנה|תם הזמן|פסק זמן; hi टाइमआउट|समय समाप्त; hr isteklo; hu időkorlát|időtúllépés; id kehabisan waktu|
-		waktu habis|waktu tunggu; it tempo scaduto|scaduto il tempo; ja タイムアウト; ko 시간 초과|시간이 초과; ms tamat masa;
-		nb tidsavbru; nl time-out; pl limitu czasu|upłynął; pt tempo limite|tempo disponível|tempo esgotado|
-		tempo de espera|expirou; ro expirat; ru ресурс времени|время ожидания|времени ожидания|тайм-аут|таймаут|
-		истекло; sk vypršal; sv tidsgräns; th หมดเวลา; tr zaman aşım; uk час на операцію|час очікування|
-		часу очікування|тайм-аут; vi hết thời gian|thời gian chờ|quá thời gian; zh-Hans 超时; zh-Hant 逾時|超時`,
+	TimedOut: `ar مهلة; ca temps d'espera; cs časový limit; da timeout; de zeitlimit|zeitüberschreitung|zeitlich|
+		timeout; el χρονικό όριο|χρονικού ορίου; es tiempo*agotado|agotó el tiempo|tiempo de espera|tiempo límite;
+		fi aikakatkai; fr délai|expiré; he תם זמנה|תם הזמן|פסק זמן|חלף הזמן; hi टाइमआउट|समय समाप्त; hr isteklo;
+		hu időkorlát|időtúl; id kehabisan waktu|waktu habis|waktu tunggu; it tempo scaduto|scaduto il tempo|timeout;
+		ja タイムアウト; ko 시간 초과|시간이 초과; ms tamat masa; nb tidsavbru; nl time-out|verlopen|timeout; pl limitu czasu|upłynął|
+		czas*minął|przekroczono; pt tempo limite|tempo disponível|tempo esgotado|tempo de espera|expirou; ro expirat|
+		timpul; ru ресурс времени|время ожидания|времени ожидания|тайм-аут|таймаут|истекло|превышен; sk vypršal;
+		sv tidsgräns; th หมดเวลา; tr zaman aşım|süresi doldu; uk час на операцію|час очікування|часу очікування|
+		тайм-аут|вийшов час|минув; vi hết thời gian|thời gian chờ|quá thời gian; zh-Hans 超时; zh-Hant 逾時|超時`,
 	TooLarge: `ar كبير جد|كبير للغاية|كبيرة جد|طويلة جد; ca massa gran; cs příliš velk; da for stor; de zu groß;
 		el πολύ μεγάλ; es demasiado grande; fi liian suuri; fr trop volumineu|trop grand; he גדול מדי|גדולים מדי|
 		גדולה מדי; hi बहुत बड़; hr prevelik; hu túl nagy; id terlalu besar; it troppo grande|risultato troppo|
