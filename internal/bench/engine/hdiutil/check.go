@@ -187,17 +187,23 @@ func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment
 	k := call{doing: "checking the volume of", object: c.File, bytes: c.size,
 		cmd: command.New(line, command.Args{Device: device})}
 	err := c.e.run(ctx, t, k)
-	if err != nil && !isVerdict(err) && !repair && c.fs.isType("apfs") && len(c.e.o.FsckAPFS) > 0 && ctx.Err() == nil {
+	wasPrevented := err != nil && !isVerdict(err) && ctx.Err() == nil
+	if wasPrevented && !repair && c.fs.isType("apfs") && len(c.e.o.FsckAPFS) > 0 {
 		t.Warn("the volume was checked by fsck_apfs -q, which is quicker than a full check: %s", reasonOf(err))
 		k.cmd = command.QuickCheck(device)
 		err = c.e.run(ctx, t, k)
-		if e, ok := errors.AsType[*ToolError](err); ok && e.Class == Unknown && e.Status > 0 { // not a clean volume
+		e, ok := errors.AsType[*ToolError](err)
+		if ok && e.Class == Unknown && e.Status > 0 && e.Status < minSysexit {
 			t.Find(e.Error())
 			return nil
 		}
 	}
 	return addVerdict(t, err)
 }
+
+// minSysexit is the lowest status of sysexits(3), by which a program tells that
+// it could not do its work.
+const minSysexit = 64
 
 // fsck checks the volume by the file system's own program.
 func (c *image) fsck(ctx context.Context, t *engine.Report, device string, repair bool) error {

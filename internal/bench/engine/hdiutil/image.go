@@ -304,7 +304,8 @@ func (c *image) Resize(ctx context.Context, size int64) (t engine.Report, err er
 		line = diskutilResize
 	}
 	err = c.resizeBy(ctx, &t, line, size)
-	if err != nil && slices.Contains(resizeRefusals, classOf(err)) && line != diskutilResize && c.e.isApple() && c.e.can.present[backendDiskutil] {
+	isRefused := err != nil && line != diskutilResize && slices.Contains(resizeRefusals, classOf(err))
+	if isRefused && c.e.isApple() && c.e.can.present[backendDiskutil] {
 		t.Warn("hdiutil did not resize the image, and diskutil was asked: %s", reasonOf(err))
 		t.Retried, t.Retries = c.e.o.Clock.Now()-start, t.Retries+1
 		err = c.resizeBy(ctx, &t, diskutilResize, size)

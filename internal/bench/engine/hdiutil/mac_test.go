@@ -273,17 +273,19 @@ func TestQuickCheckWhereDiskutilCannot(t *testing.T) {
 		rules    []FakeRule
 		checks   int
 		findings int
+		fails    bool
 	}{
-		"diskutil checks":     {nil, 0, 0},
-		"its verdict counts":  {[]FakeRule{fails("verifyVolume", "Error: -69845: File system verify or repair failed")}, 0, 1},
-		"cannot":              {[]FakeRule{fails("verifyVolume", "Device not configured")}, 1, 0},
-		"cannot, and damaged": {[]FakeRule{fails("verifyVolume", "Device not configured"), fails("fsck", "error: odd")}, 1, 1},
+		"diskutil checks":     {nil, 0, 0, false},
+		"its verdict counts":  {[]FakeRule{fails("verifyVolume", "Error: -69845: File system verify or repair failed")}, 0, 1, false},
+		"cannot":              {[]FakeRule{fails("verifyVolume", "Device not configured")}, 1, 0, false},
+		"cannot, and damaged": {[]FakeRule{fails("verifyVolume", "Device not configured"), fails("fsck", "error: odd")}, 1, 1, false},
+		"cannot, and neither": {[]FakeRule{fails("verifyVolume", "Device not configured"), {Verb: "fsck", From: 1, Do: "fail", Text: "error: odd", Status: 65}}, 1, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, rules(test.rules...))
 			r.e.o.FsckAPFS = r.tool.Command("fsck_apfs")
 			rep, err := r.create("x", spec("UDRW")).Check(t.Context(), engine.CheckOptions{What: "volume"})
-			require.NoError(t, err)
+			require.Equal(t, test.fails, err != nil, "%v", err)
 			require.Len(t, r.verbs("fsck"), test.checks)
 			assert.Len(t, rep.Findings, test.findings)
 			if test.checks > 0 {
