@@ -262,20 +262,28 @@ func pack(a *FakeMount, from string) error {
 		list = append(list, f)
 		return err
 	})
-	var b bytes.Buffer
-	err = errors.Join(err, gob.NewEncoder(&b).Encode(list))
 	if err == nil && !a.ReadOnly {
-		var f *os.File
-		if f, err = os.OpenFile(contentsOf(a.Image), os.O_RDWR, 0); err == nil {
-			_, err = f.WriteAt(b.Bytes(), contentsAt)
-			err = errors.Join(err, f.Close())
-		}
+		err = writeContents(a.Image, list)
 	}
 	entries, _ := os.ReadDir(from)
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(from, e.Name())))
 	}
 	return err
+}
+
+// writeContents puts files into the volume of an image that is not mounted.
+func writeContents(image string, list []fakeFile) error {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(list); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(contentsOf(image), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b.Bytes(), contentsAt)
+	return errors.Join(err, f.Close())
 }
 
 // unpack puts the files of a volume into a folder.

@@ -211,7 +211,7 @@ func (m meta) write(path string) error {
 	}
 	trailer := append([]byte("koly"), make([]byte, 508)...)
 	binary.BigEndian.PutUint64(trailer[224:], 1) // the length of a property list
-	_, err = f.WriteAt(trailer, metaAt+metaLen)
+	_, err = f.WriteAt(trailer, contentsAt+4<<20) // behind the contents of any volume here
 	return err
 }
 

@@ -481,7 +481,18 @@ func (i *invocation) convert() int {
 	if m.Encryption != "" {
 		m.Pass = hashed(i.passphrase(second))
 	}
-	return i.put(m, target)
+	files, err := contents(source)
+	if err != nil {
+		return i.reason(err)
+	}
+	status := i.put(m, target)
+	if status != 0 {
+		return status
+	}
+	if err := writeContents(target, files); err != nil {
+		return i.reason(err)
+	}
+	return 0
 }
 
 func (i *invocation) resize() int {
