@@ -193,6 +193,9 @@ type Report struct {
 	// part of the action.
 	Retried time.Duration
 	Retries int // failed tries before the last one
+	// Asked is the time that asking for the attached images took during the
+	// action, of which it is no part.
+	Asked time.Duration
 }
 
 // Warn adds a warning.
@@ -219,6 +222,7 @@ func (r *Report) Add(o Report) {
 	r.Freed += o.Freed
 	r.Retried += o.Retried
 	r.Retries += o.Retries
+	r.Asked += o.Asked
 	r.Findings = append(r.Findings, o.Findings...)
 	r.Warnings = append(r.Warnings, o.Warnings...)
 	for k, v := range o.Reported {

@@ -135,6 +135,7 @@ func (s *stepRun) recordReport(rep engine.Report) {
 	maps.Copy(s.rec.Reported, rep.Reported)
 	s.rec.RetryNS += int64(rep.Retried)
 	s.rec.Retries += rep.Retries
+	s.rec.DurationNS -= int64(rep.Asked)
 	s.rec.Findings = append(s.rec.Findings, rep.Findings...)
 	for _, w := range rep.Warnings {
 		s.warn("engine", "%s", w)

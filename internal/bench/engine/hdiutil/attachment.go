@@ -174,7 +174,7 @@ func (a *attachment) attachAgain(ctx context.Context, o engine.AttachOptions, be
 	if err != nil {
 		return errors.Join(cause, err)
 	}
-	a.report.Retried = a.c.e.o.Clock.Now() - began
+	a.report.Retried, a.report.Asked = a.c.e.o.Clock.Now()-began, 0
 	a.report.Retries++
 	return a.attach(ctx, o)
 }
@@ -446,7 +446,7 @@ func (a *attachment) attempts(force bool) []attempt {
 func (a *attachment) detach(ctx context.Context, force bool) error {
 	var last, polite error
 	clock := a.c.e.o.Clock
-	start, before := clock.Now(), a.report.Retried
+	start, before := clock.Now(), a.report
 	for i, try := range a.attempts(force) {
 		if try.name == again && !isTransient(polite) {
 			break
@@ -461,7 +461,7 @@ func (a *attachment) detach(ctx context.Context, force bool) error {
 			return err
 		}
 		if i > 0 {
-			a.report.Retried = before + clock.Now() - start
+			a.report.Retried, a.report.Asked = before.Retried+clock.Now()-start, before.Asked
 			a.report.Retries++
 			a.report.Note("detach_tries", strconv.Itoa(i+1))
 		}

@@ -36,7 +36,7 @@ type FakeRule struct {
 	//   - with another output: garbage, empty, truncated, short (a list without its last images), deprecated, licence;
 	//   - of attach: late (the volume is mounted later), unmounted (never), vanishes (the disk is gone again), read-only;
 	//   - of detach: lingers (the device's node is there for some time), unmounts (the volume goes, the disk stays);
-	//   - of any: slow, sleep (the machine sleeps).
+	//   - of any: slow, sleep (the machine sleeps), interrupt (of the run, while the tool works).
 	Do     string
 	Text   string        // of fail, on stderr
 	Status int           // of fail
@@ -92,6 +92,8 @@ type FakeTool struct {
 	Dir    string // the tools' folder
 	Clock  clock.Clock
 	OnHang func() // is called when a tool begins to hang
+	// OnInterrupt is called by the rule interrupt, which then hangs.
+	OnInterrupt func()
 	// Broken is what the driver did that no real Mac would bear: a mount point removed under a volume, say.
 	Broken []string
 
@@ -210,7 +212,7 @@ func (m meta) write(path string) error {
 		return nil
 	}
 	trailer := append([]byte("koly"), make([]byte, 508)...)
-	binary.BigEndian.PutUint64(trailer[224:], 1) // the length of a property list
+	binary.BigEndian.PutUint64(trailer[224:], 1)  // the length of a property list
 	_, err = f.WriteAt(trailer, contentsAt+4<<20) // behind the contents of any volume here
 	return err
 }

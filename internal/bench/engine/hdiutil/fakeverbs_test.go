@@ -36,6 +36,9 @@ func (i *invocation) run(ctx context.Context, j command.Job, r FakeRule) (status
 		}
 	case "hang":
 		return i.hang(ctx, j)
+	case "interrupt":
+		i.OnInterrupt()
+		return i.hang(ctx, j)
 	case "lands": // the service of the system goes on without its client
 		later := &invocation{FakeTool: i.FakeTool, FakeCall: i.FakeCall, verb: i.verb}
 		i.later(j.Deadline+r.After, func() { later.execute(FakeRule{}) })

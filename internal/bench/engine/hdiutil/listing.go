@@ -19,13 +19,16 @@ const (
 )
 
 // listAttached is what is sought in the lists of attached images; it stops when
-// one is enough. Retries go to t. With an error it returns what it found.
+// one is enough. Retries go to t, and the time. With an error it returns what
+// it found.
 //
 // The list of Apple's tool may be cut short while other images come and go: it
 // is read twice, and what is not in it is looked for in the I/O registry, which
 // has the images of DiskImages2.
 func (e *Engine) listAttached(ctx context.Context, t *engine.Report, sought, enough func(command.Attached) bool) (
 	found []command.Attached, err error) {
+	start := e.o.Clock.Now()
+	defer func() { t.Asked += e.o.Clock.Now() - start }()
 	add := func(list []command.Attached) {
 		for _, a := range list {
 			// The same attachment may have been unmounted in between.
@@ -53,7 +56,7 @@ func (e *Engine) listAttached(ctx context.Context, t *engine.Report, sought, eno
 		}
 		var own engine.Report
 		err := e.run(ctx, &own, listing)
-		t.Add(engine.Report{Warnings: own.Warnings, Retried: own.Retried, Retries: own.Retries}) // without its figures
+		t.Add(engine.Report{Warnings: own.Warnings, Retries: own.Retries}) // without its figures
 		if err != nil {
 			return found, err
 		}
