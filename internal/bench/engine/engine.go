@@ -193,8 +193,8 @@ type Report struct {
 	// part of the action.
 	Retried time.Duration
 	Retries int // failed tries before the last one
-	// Asked is the time that asking for the attached images took during the
-	// action, of which it is no part.
+	// Asked is the time in which the engine asked, or waited to ask, whether the
+	// image is attached: it is no part of the action.
 	Asked time.Duration
 }
 

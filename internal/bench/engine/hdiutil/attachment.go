@@ -456,6 +456,7 @@ func (a *attachment) detach(ctx context.Context, force bool) error {
 			if err := clock.Sleep(ctx, try.pause); err != nil {
 				return errors.Join(last, err)
 			}
+			a.report.Asked += try.pause // counts unless there is another try
 		}
 		if ended, err := a.isDetached(ctx, last); ended || err != nil {
 			return err

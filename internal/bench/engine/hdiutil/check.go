@@ -153,11 +153,14 @@ func (c *image) checkVolume(ctx context.Context, t *engine.Report, repair bool) 
 	err := c.checkDevice(ctx, t, a, repair)
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
+	start := c.e.o.Clock.Now()
 	r, e := a.Detach(clean, false)
-	if t.Add(r); e != nil {
-		r, e = a.Detach(clean, true)
+	if e != nil { // the last try failed, too
+		r.Retried, r.Retries, r.Asked = c.e.o.Clock.Now()-start, r.Retries+1, 0
 		t.Add(r)
+		r, e = a.Detach(clean, true)
 	}
+	t.Add(r)
 	return errors.Join(err, e)
 }
 
@@ -186,10 +189,12 @@ func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment
 	}
 	k := call{doing: "checking the volume of", object: c.File, bytes: c.size,
 		cmd: command.New(line, command.Args{Device: device})}
+	start, before := c.e.o.Clock.Now(), *t
 	err := c.e.run(ctx, t, k)
 	wasPrevented := err != nil && !isVerdict(err) && ctx.Err() == nil
 	if wasPrevented && !repair && c.fs.isType("apfs") && len(c.e.o.FsckAPFS) > 0 {
 		t.Warn("the volume was checked by fsck_apfs -q, which is quicker than a full check: %s", reasonOf(err))
+		t.Retried, t.Retries, t.Asked = before.Retried+c.e.o.Clock.Now()-start, t.Retries+1, before.Asked
 		k.cmd = command.QuickCheck(device)
 		err = c.e.run(ctx, t, k)
 		e, ok := errors.AsType[*ToolError](err)

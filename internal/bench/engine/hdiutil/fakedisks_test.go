@@ -139,7 +139,7 @@ func (t *FakeTool) drop(a *FakeMount) {
 // mount mounts the volume of an attached image. Without its folder it stays unmounted.
 func (t *FakeTool) mount(a *FakeMount, point string) error {
 	if !slices.Contains(t.disks, a) {
-		return nil
+		return errors.New("Device not configured")
 	}
 	if _, err := os.Stat(point); err != nil {
 		a.made = t.c.Makes && os.Mkdir(point, 0o700) == nil

@@ -73,6 +73,7 @@ type FakeCall struct {
 	Began, Ended time.Duration // on the clock
 	Rule         string        // Do of the rule that held
 	Status       int           // -1: it did not run to its end
+	Late         time.Duration // of attach: how long after it the volume was mounted
 }
 
 // Verb are the words before the first option or path; of programs without verbs it is a name.

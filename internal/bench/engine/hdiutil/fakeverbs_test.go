@@ -168,7 +168,7 @@ func (i *invocation) execute(r FakeRule) int {
 		}
 	}
 	known, ok := arity[i.verb]
-	if !ok || i.Tool == "diskutil" && i.c.NoImage {
+	if !ok || i.c.NoImage && strings.HasPrefix(i.verb, "image") && i.verb != "imageinfo" {
 		return i.failed(1, "diskutil: did not recognize verb %q", i.verb)
 	}
 	if i.verb == "image create blank" && i.c.NoASIF {
@@ -352,7 +352,12 @@ func (i *invocation) attach(r FakeRule) int {
 	case !mount || r.Do == "unmounted":
 		point = ""
 	case r.Do == "late":
-		i.later(r.After, func() { i.mount(a, point) })
+		n := len(i.calls) // this one
+		i.later(r.After, func() {
+			if i.mount(a, point) == nil {
+				i.calls[n].Late = r.After
+			}
+		})
 	case r.Do == "vanishes":
 		i.drop(a)
 	default:
