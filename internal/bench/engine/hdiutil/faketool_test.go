@@ -233,11 +233,11 @@ func (m meta) writeBundle(path string, text []byte) error {
 	if m.Encryption != "" {
 		token = m.head()
 	}
-	band0 := make([]byte, 1<<20)
+	band0 := make([]byte, contentsAt)
 	copy(band0[512:], "EFI PART")
 	return errors.Join(os.WriteFile(filepath.Join(path, "Info.plist"), []byte(info), 0o600),
 		os.WriteFile(filepath.Join(path, "token"), append(token, text...), 0o600), os.Mkdir(filepath.Join(path, "bands"), 0o700),
-		os.WriteFile(filepath.Join(path, "bands", "0"), band0, 0o600), os.WriteFile(filepath.Join(path, "bands", "a"), band0, 0o600))
+		os.WriteFile(filepath.Join(path, "bands", "0"), band0, 0o600), os.WriteFile(filepath.Join(path, "bands", "a"), make([]byte, 1<<20), 0o600))
 }
 
 // rewrite changes what an existing image says of itself.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ func init() {
 		checks = "5000"
 	}
 	_ = flag.Set("rapid.checks", checks)
+	debug.SetGCPercent(400) // collecting garbage was a fourth of the time
 }
 
 // whole is a plan with every step that the driver has a verb for.
@@ -239,8 +241,8 @@ func drawSchedule(t *rapid.T, plans []string) schedule {
 		s.Passing = s.Passing && m.passing && (times > 0 || harmless)
 		s.Rules = append(s.Rules, r)
 	}
-	// A sparse image of the model does not show its size.
-	s.Passing = s.Passing && (s.MacOS != "macOS 13.6" || perVerb["resize"] == 0)
+	// Of the model's images only plain ones show their size after a resize that says that it failed.
+	s.Passing = s.Passing && (s.Plan == "whole" && s.Case == 0 || perVerb["resize"]+perVerb["image resize"] == 0)
 	// Both ways to detach may not fail together.
 	if perVerb["detach"] > 0 && perVerb["eject"] > 0 || perVerb["info"] > 0 && len(s.Rules) > 1 {
 		s.Passing = false
