@@ -118,7 +118,7 @@ type fact struct{ name, value, hint string }
 func (a *app) runDoctor(ctx context.Context, _ []string) error {
 	switch dir := a.text("capture"); {
 	case a.isSet("apple"):
-		return a.examineTools(ctx, dir)
+		return explainInterrupt(a.examineTools(ctx, dir), "interrupted: the images were detached and removed")
 	case dir != "":
 		return errors.Join(a.captureAnswers(ctx, dir), a.packCapture(dir))
 	}

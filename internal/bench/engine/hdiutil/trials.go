@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"dmgbench/internal/bench/engine"
@@ -240,16 +239,6 @@ func ejectDisk(x *examination, a *attachment) (string, error) {
 	return isDone, a.checkGone(x.ctx)
 }
 
-// attachAgain attaches an image that is attached.
-func attachAgain(x *examination, a *attachment) (string, error) {
-	r, err := x.ask("hdiutil attach", command.Args{Image: a.c.path})
-	if err != nil {
-		return failureOf(err)
-	}
-	at, err := command.ParseAttach(r.Stdout)
-	return strings.Replace(diskOf(at), a.disk, "the same device", 1), err
-}
-
 // wrongPassphrase is the failure of a command with a passphrase that is not the image's.
 func wrongPassphrase(line string) trial {
 	return withImage(secretImage, func(x *examination, i *image) (string, error) {
@@ -424,20 +413,6 @@ func renameFile(x *examination, a *attachment) (string, error) {
 	return isListed, err
 }
 
-// lockFile is whether the file of an attached image refuses a lock.
-func lockFile(_ *examination, a *attachment) (string, error) {
-	f, err := os.Open(a.c.path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EAGAIN) {
-		return "refused", nil
-	}
-	return "not refused", err
-}
-
 // seeTrims is what APFS logged of trimming the volume.
 func seeTrims(x *examination, a *attachment) (string, error) {
 	if err := x.detach(); err != nil {
@@ -462,18 +437,6 @@ func seeIndex(x *examination, a *attachment) (string, error) {
 		return "an index", nil
 	}
 	return "no index", nil
-}
-
-// quarantineCopy attaches a copy that looks downloaded.
-func quarantineCopy(x *examination, i *image) (string, error) {
-	c, err := i.Transfer(x.ctx, x.dir, "quarantined")
-	if err != nil {
-		return "", err
-	}
-	if _, err := c.Xattr(x.ctx, "set", "com.apple.quarantine", "0081;00000000;dmgbench;"); err != nil {
-		return "", err
-	}
-	return x.read(c.(*image), nameOf(i.spec))
 }
 
 // renameCopy attaches an image under the extension of another format.
