@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -19,10 +20,9 @@ type wordsOf struct {
 	words [][]string // all parts of one are in a line, in this order
 }
 
-// vocabulary is searched in its order: specific words come first.
-var vocabulary = makeVocabulary()
-
-func makeVocabulary() []wordsOf {
+// vocabulary is searched in its order: specific words come first. It is made
+// when the first tool fails.
+var vocabulary = sync.OnceValue(func() []wordsOf {
 	// What is wrong with the command line is printed in English everywhere.
 	list := []wordsOf{{Invalid, split("unknown option|unrecognized option|invalid option|illegal option|option*not recognized|" +
 		"option requires|unexpected argument|missing expected|missing value|usage:")}}
@@ -37,8 +37,9 @@ func makeVocabulary() []wordsOf {
 		list = append(list, w)
 	}
 	// Without a known reason.
-	return append(list, wordsOf{Busy, split("could not be unmounted|couldn't unmount|failed to unmount|unmount*failed|couldn't eject")})
-}
+	return append(list, wordsOf{Busy, split("could not be unmounted|couldn't unmount|failed to unmount|unmount*failed|" +
+		"couldn't eject")})
+})
 
 // split are the parts of alternatives.
 func split(words string) (list [][]string) {
@@ -73,8 +74,8 @@ func hasParts(line string, parts []string) bool {
 
 // marks write letters that look alike in one way, and leave out those that only
 // give the direction of the text.
-var marks = strings.NewReplacer("’", "'", "‘", "'", "ʼ", "'", "ı", "i", "\u0307", "", "ς", "σ", "\u200e", "", "\u200f", "", "\u202a", "", "\u202b", "",
-	"\u202c", "", "\u2068", "", "\u2069", "")
+var marks = strings.NewReplacer("’", "'", "‘", "'", "ʼ", "'", "ı", "i", "\u0307", "", "ς", "σ",
+	"\u200e", "", "\u200f", "", "\u202a", "", "\u202b", "", "\u202c", "", "\u2068", "", "\u2069", "")
 
 // fold is a text in lower case, composed, and with usual instead of full-width
 // characters.
@@ -106,11 +107,12 @@ func withoutNames(line string, c command.Command) string {
 const anError = `(?:error|errno|erreur|erro|eroare|fehler|fout|fel|feil|fejl|virhe|błąd|błędu|chyb|hiba|grešk|σφάλμα|hata|` +
 	`ошибк|помилк|エラー|错误|錯誤|오류|ข้อผิดพลาด|lỗi|kesalahan|ralat|שגיא|خطأ|एरर|osstatus|code)`
 
-// number is how a number of an error is printed: after the word, in parentheses
-// or after a dash at the end, or as what a function returned. A count, as in
+// numberForms are how numbers of errors are printed: after the word, in
+// parentheses or after a dash at the end, or as what a function returned. A count, as in
 // "error reading 16 bytes", is none.
 var numberForms = []*regexp.Regexp{
-	regexp.MustCompile(anError + `\pL{0,8}\s?\pL{0,9}(?: is)?[\s:=(]{0,3}(-?\d+|0x[0-9a-f]+)\s*(?:$|\.?$|[):,;'"]|\.\s|\.\)|- |[^\x00-\x7f])`),
+	regexp.MustCompile(anError + `\pL{0,8}\s?\pL{0,9}(?: is)?[\s:=(]{0,3}(-?\d+|0x[0-9a-f]+)\s*` +
+		`(?:\.?$|[):,;'"]|\.\s|\.\)|- |[^\x00-\x7f])`),
 	regexp.MustCompile(anError + `[ =](-?\d{1,6})(?:[^\w%.]|$)`),
 	regexp.MustCompile(`\([^()]*domain[^()\d]*(-?\d+)[^()\d]*\)`),
 	regexp.MustCompile(anError + ` (-?\d+)[^()\d]*domain`),
@@ -145,11 +147,11 @@ func numbersIn(line string) (list []int) {
 
 // classOfNumber is the class of an error number, nil if none has it.
 func classOfNumber(n int) Class {
-	i := slices.IndexFunc(vocabulary, func(w wordsOf) bool { return slices.Contains(w.class.numbers, n) })
+	i := slices.IndexFunc(vocabulary(), func(w wordsOf) bool { return slices.Contains(w.class.numbers, n) })
 	if i < 0 {
 		return nil
 	}
-	return vocabulary[i].class
+	return vocabulary()[i].class
 }
 
 // classify finds the class of a failure and the line that gives its reason: by
@@ -180,7 +182,7 @@ func classify(c command.Command, status int, m command.Messages) (Class, string)
 		}
 	}
 	for _, text := range [][]string{reasons, lines} {
-		for _, w := range vocabulary {
+		for _, w := range vocabulary() {
 			if i := w.find(text); i >= 0 {
 				return w.class, m.Lines[i]
 			}

@@ -106,7 +106,7 @@ func TestReasonInAnyLine(t *testing.T) {
 // Names of files and volumes are no reasons, wherever they stand.
 func TestNamesAreNoReasons(t *testing.T) {
 	var english []string
-	for _, w := range vocabulary {
+	for _, w := range vocabulary() {
 		for _, parts := range w.words {
 			english = append(english, strings.Join(parts, " "))
 		}
