@@ -40,11 +40,6 @@ import (
 
 // Options of [Analyze].
 type Options struct {
-	// SkipRobustness leaves out the [result.Robustness] of verdicts. It takes
-	// half of the time of an analysis and changes no verdict, so that studies
-	// of thousands of runs do without it.
-	SkipRobustness bool
-
 	// SkipWarnings leaves out the warnings of summaries, for screens that do not
 	// show them: those about single files take seconds for 100,000 files.
 	SkipWarnings bool
@@ -68,7 +63,7 @@ func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 	j := judge{s: s, est: s.headlineName()}
 	r.Fits = mapped(p.Fits, func(f plan.Fit) result.Fit { return fitResult(f, j.fit(f)) })
 	r.Relations = mapped(p.Relations, j.relation)
-	r.Claims = s.claims(!o.SkipRobustness)
+	r.Claims = s.claims()
 	r.Tables = s.tables()
 	r.Uses = s.uses()
 	r.Verbs = s.verbs()

@@ -157,7 +157,7 @@ func judged(t *testing.T, a plan.Assert, rounds int, l laws) result.Claim {
 func heard(t require.TestingT, p *plan.Plan, rounds int, l laws) []result.Claim {
 	s, err := newRunData(p, play(p, rounds, l))
 	require.NoError(t, err)
-	return s.claims(false)
+	return s.claims()
 }
 
 func TestEveryKindInEveryVerdict(t *testing.T) {

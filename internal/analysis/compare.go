@@ -109,7 +109,7 @@ func judgePooled(p *plan.Plan, runs []*result.Result) ([]result.Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = Analyze(p, pooled, Options{SkipRobustness: true, SkipWarnings: true})
+	err = Analyze(p, pooled, Options{SkipWarnings: true})
 	return pooled.Claims, err
 }
 

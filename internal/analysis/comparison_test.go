@@ -372,7 +372,7 @@ ratio = "> 1"
 			r := play(p, 3, l)
 			r.Run, r.Plan.Digest = fmt.Sprintf("%s-%d", name, i+1), p.Digest()
 			r.Sessions[0].Host = result.Host{OSVersion: name}
-			require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+			require.NoError(t, Analyze(p, r, Options{}))
 			out = append(out, r)
 		}
 		return out

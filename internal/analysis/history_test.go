@@ -199,7 +199,7 @@ ratio = "> 1"
 	runs := pastOf(t, nil, "4", 1, 1.01, 0.99)
 	runs = pastOf(t, runs, "5", 1, 1.01, 0.99)
 	for _, r := range runs {
-		require.NoError(t, Analyze(p, r.Result, Options{SkipRobustness: true}))
+		require.NoError(t, Analyze(p, r.Result, Options{}))
 	}
 	read := func(r HistoryRun) (*plan.Plan, *result.Result, error) { return p, r.Result, nil }
 	c := NewHistory(runs, read).Series[0].Changes[0].Comparison

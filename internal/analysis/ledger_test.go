@@ -148,7 +148,7 @@ ratio = "> 1"
 			l.rate = func(m moment) float64 { return 5e9 * own[m.format()] * (1 + 0.02*rng.NormFloat64()) }
 			r := play(p, 3, l)
 			r.Run, r.Plan = fmt.Sprintf("%d-%d", cell, i), result.PlanRef{Name: "p", Digest: "d"}
-			require.NoError(t, Analyze(p, r, Options{SkipRobustness: true, SkipWarnings: true}))
+			require.NoError(t, Analyze(p, r, Options{SkipWarnings: true}))
 			runs = append(runs, HistoryRun{Result: r})
 		}
 		l := NewLedger(runs, func(r HistoryRun) (*plan.Plan, *result.Result, error) { return p, r.Result, nil })

@@ -43,7 +43,7 @@ func verdicts(t require.TestingT, p *plan.Plan, r *result.Result) map[string]str
 	s, err := newRunData(p, r)
 	require.NoError(t, err)
 	out := map[string]string{}
-	for _, c := range s.claims(false) {
+	for _, c := range s.claims() {
 		out[c.ID] = c.Verdict + ": " + c.Reason
 	}
 	return out

@@ -108,12 +108,12 @@ func TestPooledEstimateIsTheMeanOfSessions(t *testing.T) {
 			}
 		}
 		own := *r
-		require.NoError(t, Analyze(p, &own, Options{SkipRobustness: true}))
+		require.NoError(t, Analyze(p, &own, Options{}))
 		runs, alone = append(runs, r), append(alone, own.Summaries)
 	}
 	pooled, err := result.Pool(runs)
 	require.NoError(t, err)
-	require.NoError(t, Analyze(p, pooled, Options{SkipRobustness: true}))
+	require.NoError(t, Analyze(p, pooled, Options{}))
 	seen := map[string]bool{}
 	for i, s := range pooled.Summaries {
 		seen[s.Op] = true

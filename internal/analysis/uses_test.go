@@ -169,7 +169,7 @@ func TestUseHasItsFigures(t *testing.T) {
 	for i := range r.Cases[0].Steps {
 		r.Cases[0].Steps[i].Warnings = []result.Warning{{Kind: "retried", Text: "twice"}}
 	}
-	require.NoError(t, Analyze(planOf(t, usePlan), r, Options{SkipRobustness: true}))
+	require.NoError(t, Analyze(planOf(t, usePlan), r, Options{}))
 	assert.Equal(t, []result.Warning{{Kind: "scale", Text: "a tenth"}, {Kind: "retried", Text: "RAW: twice"}}, r.Uses[0].Warnings)
 	assert.Equal(t, "dmgbench's own images (in-process) on Debian GNU/Linux 12, not for macOS", r.Uses[0].Scope)
 }
@@ -182,7 +182,7 @@ func TestUseOfImagesWithDifferentFileSystems(t *testing.T) {
 			r.Cases[i].Target.Filesystem = name
 		}
 		change(p, r)
-		require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+		require.NoError(t, Analyze(p, r, Options{}))
 		return r.Uses[0].Warnings
 	}
 	assert.Equal(t, []result.Warning{{Kind: "filesystem", Text: "the images are formatted with different file systems, " +
@@ -201,7 +201,7 @@ func TestUseByRates(t *testing.T) {
 	p := planOf(t, usePlan)
 	p.Uses[0].Decide = []plan.Criterion{{Title: "writing", Quantity: "write", Where: sel("phase", "new"), Matters: 0.1, Better: "higher"}}
 	r := play(p, 5, steady(map[string]float64{"UDRW": 1e9, "UDSB": 1.5e9, "UDSP": 2e9}, 0.01))
-	require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+	require.NoError(t, Analyze(p, r, Options{}))
 	assert.Equal(t, []string{"Sparse"}, r.Uses[0].Chosen, r.Uses[0].Reason)
 	assert.True(t, r.Uses[0].Criteria[0].HigherIsBetter)
 	assert.Equal(t, "aggregate", r.Uses[0].Candidates[0].Figures[0].Estimate.Name)
@@ -263,7 +263,7 @@ func TestUseByWhatIsTheSameEverywhere(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+		require.NoError(t, Analyze(p, r, Options{}))
 		return r.Uses[0]
 	}
 	asIs := func(*plan.Plan) {}
@@ -340,7 +340,7 @@ func TestUseWithoutAFigureLater(t *testing.T) {
 	for i := range r.Cases[1].Steps {
 		r.Cases[1].Steps[i].Disk = nil
 	}
-	require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+	require.NoError(t, Analyze(p, r, Options{}))
 	u := r.Uses[0]
 	assert.Equal(t, []any{result.Undecided, 1, []string{"RAW", "Bundle", "Sparse"}}, []any{u.Choice, u.DecidedBy, u.Chosen})
 	assert.Equal(t, []string{"best", "undecided", "equal"}, ranks(u, 1))
@@ -372,7 +372,7 @@ func TestUseOfPooledRuns(t *testing.T) {
 	}
 	r, err := result.Pool(runs)
 	require.NoError(t, err)
-	require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+	require.NoError(t, Analyze(p, r, Options{}))
 	ratio := r.Uses[0].Candidates[0].Figures[0].Ratio
 	assert.Equal(t, []any{3, "session"}, []any{ratio.N, ratio.CI.Unit})
 	assert.Equal(t, []string{"Bundle"}, r.Uses[0].Chosen, r.Uses[0].Reason)
@@ -380,6 +380,6 @@ func TestUseOfPooledRuns(t *testing.T) {
 	one := usesOf(t, usePlan, 5, byFormat{around(1.5, 0), around(1, 1), around(1.3, 2)}, byFormat{{1}, {1}, {1}}, nil)
 	before := *one.Uses[0].Candidates[0].Figures[0].P
 	one.Auto = &result.AutoRounds{Looks: []int{3, 5, 9}}
-	require.NoError(t, Analyze(p, one, Options{SkipRobustness: true}))
+	require.NoError(t, Analyze(p, one, Options{}))
 	assert.InDelta(t, 3*before, *one.Uses[0].Candidates[0].Figures[0].P, 1e-12)
 }

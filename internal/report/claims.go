@@ -15,7 +15,6 @@ import (
 // where the claim was not judged by it.
 type ClaimView struct {
 	Verdict, Word, Says, By, Scope, Reason, Here string
-	Robust                                       string // "holds in 46 of 48 analyses"
 	Evidence                                     []string
 }
 
@@ -82,9 +81,6 @@ func newClaimView(c result.Claim) ClaimView {
 	cv := ClaimView{Verdict: verdict, Word: word, Says: Plain(c.Says, 400), By: claimant(c.By),
 		Scope: scopeText(c.Scope), Reason: Plain(c.Reason, 800), Here: Plain(c.Here, 800),
 		Evidence: plainList(c.Evidence, 600)}
-	if c.Robustness != nil {
-		cv.Robust = Plain(c.Robustness.Text, 400)
-	}
 	return cv
 }
 
@@ -96,7 +92,7 @@ func scopeText(scope string) string { return named("scope", scope, 40) }
 
 // reasons are why a claim was judged so, without the evidence.
 func (c ClaimView) reasons() []string {
-	return wording.NonEmpty([]string{c.Reason, c.Robust, TextIf(c.Here != "", "Here: "+c.Here)})
+	return wording.NonEmpty([]string{c.Reason, TextIf(c.Here != "", "Here: "+c.Here)})
 }
 
 // ClaimItems are the verdicts as a list, with or without the evidence. Claims

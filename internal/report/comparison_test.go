@@ -62,7 +62,6 @@ func comparison(t *testing.T) *analysis.Comparison {
 func ledgerOf() *analysis.Ledger {
 	four, five := comparableRun("a1", "26.4", 5000), comparableRun("b1", "26.5", 4300)
 	five.Claims[0].Verdict, five.Claims[0].Reason = result.DoesNotHold, "it is so no longer"
-	five.Claims[0].Robustness = &result.Robustness{Text: "holds in 2 of 48 analyses"}
 	five.Departures = []result.Departure{{Kind: "scale", Text: "sizes times 0.1"}}
 	l := analysis.NewLedger([]analysis.HistoryRun{{Result: four, Path: "a1/report.html"}, {Result: five, Path: "b1/report.html"}}, inFull)
 	l.LeftOut = append(l.LeftOut, "c1: damaged")

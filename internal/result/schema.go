@@ -68,8 +68,6 @@ var enums = map[string][]any{
 	"Case.status":       {Done, Skipped, Failed, Discarded},
 	"CaseRound.status":  {Done, Skipped, Failed, Discarded},
 	"Claim.verdict":     {Holds, DoesNotHold, CannotTell, NotMeasured},
-	"Way.verdict":       {Holds, DoesNotHold, CannotTell, NotMeasured},
-	"Robustness.most":   {Holds, DoesNotHold, CannotTell, NotMeasured},
 	"Use.choice":        {ChosenOne, ChosenEqual, Undecided, NotMeasured},
 	"UseAdvice.verdict": {Holds, DoesNotHold, CannotTell, NotMeasured, OtherCriterion},
 	"Look.stop":         {"", StopPrecise, StopRounds, StopTime, StopWritten, StopNothing},

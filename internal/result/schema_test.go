@@ -58,12 +58,6 @@ func TestSchemaAcceptsResults(t *testing.T) {
 		}
 		for i := range r.Claims {
 			r.Claims[i].Verdict = Holds
-			if b := r.Claims[i].Robustness; b != nil {
-				b.Most = CannotTell
-				for j := range b.Odd {
-					b.Odd[j].Verdict = NotMeasured
-				}
-			}
 		}
 		for i := range r.Uses {
 			r.Uses[i].Choice = ChosenEqual

@@ -107,7 +107,7 @@ func (r *Run) show(n int) error {
 	ends := len(report.Where(records, func(rec result.Record) bool { return rec.CaseEnd != nil }))
 	if r.result != nil && ends == r.ends {
 		folded.Summaries = r.result.Summaries
-	} else if err := analysis.Analyze(r.plan, folded, analysis.Options{SkipRobustness: true, SkipWarnings: true}); err != nil {
+	} else if err := analysis.Analyze(r.plan, folded, analysis.Options{SkipWarnings: true}); err != nil {
 		return fmt.Errorf("analyzing run %q: %w", r.dir, err)
 	}
 	// The status comes before the rows, which mark the current case only while the

@@ -112,7 +112,7 @@ func (x *exam) play(t trial) []*result.Result {
 				return err
 			}
 		}
-		err = analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
+		err = analysis.Analyze(p, r, analysis.Options{})
 		for c := range r.Cases {
 			r.Cases[c].Steps = nil // the samples of all runs would fill the memory
 		}

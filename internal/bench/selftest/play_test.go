@@ -51,7 +51,7 @@ func TestPlayIsDeterministicAndLeavesNothing(t *testing.T) {
 	play := func(seed uint64) *result.Result {
 		r, err := x.measure(t.Context(), p, m, seed, 1)
 		require.NoError(t, err)
-		require.NoError(t, analysis.Analyze(p, r, analysis.Options{SkipRobustness: true}))
+		require.NoError(t, analysis.Analyze(p, r, analysis.Options{}))
 		return r
 	}
 	a, b := play(1), play(1)

@@ -47,7 +47,7 @@ func TestShippedPlansKeepTheirNumbers(t *testing.T) {
 			t.Logf("%s: %v", name, err)
 		}
 		require.NotNil(t, r, name)
-		require.NoError(t, analysis.Analyze(p, r, analysis.Options{SkipRobustness: true}), name)
+		require.NoError(t, analysis.Analyze(p, r, analysis.Options{}), name)
 		r.Run = "" // has random digits
 		for i := range r.Cases {
 			r.Cases[i].Steps = nil // what the law drew, not what the analysis made of it

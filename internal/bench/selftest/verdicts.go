@@ -260,7 +260,7 @@ func (x *exam) compare(t trial, after simulated.Machine) (out compareOutcome) {
 			}
 			r, err := x.measure(ctx, p, law, seed, 1+k)
 			if err == nil && len(p.Claims) > 0 {
-				err = analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
+				err = analysis.Analyze(p, r, analysis.Options{})
 			}
 			if err != nil {
 				return err
