@@ -258,7 +258,6 @@ type played struct {
 	tool     *FakeTool
 	c        runner.Config
 	e        *Engine
-	started  time.Duration // of the session
 	sessions []time.Duration
 }
 
