@@ -357,8 +357,8 @@ func (a *app) examineTools(ctx context.Context, capture string) error {
 		}
 		return e.(*hdiutil.Engine).Examine(ctx, dir, func(o hdiutil.Observation) {
 			fmt.Fprintln(out, observationText(o))
-			counts[o.Verdict()]++
-			if o.Needed && o.Verdict() == hdiutil.Differs {
+			counts[o.Verdict]++
+			if o.Needed && o.Verdict == hdiutil.Differs {
 				needed++
 			}
 		})
@@ -378,11 +378,11 @@ func (a *app) examineTools(ctx context.Context, capture string) error {
 
 // observationText is a line of the table of examineTools.
 func observationText(o hdiutil.Observation) string {
-	value := o.Name + ": " + cmp.Or(o.Unable, o.Seen)
-	if o.Verdict() == hdiutil.Differs {
+	value := o.Name + ": " + o.Seen
+	if o.Verdict == hdiutil.Differs {
 		value += "; expected: " + o.Expected + report.TextIf(!o.Needed, "; no figure depends on it")
 	}
-	return wrap(fmt.Sprintf("%-*s", len(hdiutil.NotPossible)+2, o.Verdict()), value, len(hdiutil.NotPossible)+2, 80)
+	return wrap(fmt.Sprintf("%-*s", len(hdiutil.NotPossible)+2, o.Verdict), value, len(hdiutil.NotPossible)+2, 80)
 }
 
 // Engines probes every engine. The first one that works is the one that

@@ -46,21 +46,18 @@ func TestExaminingToolsThatDiffer(t *testing.T) {
 }
 
 func TestObservationText(t *testing.T) {
-	o := hdiutil.Observation{Name: "size of a band", Expected: "2097152", Seen: "2097152", Needed: true}
-	for _, want := range []string{
-		"as expected        size of a band: 2097152",
-		"differs            size of a band: 8388608; expected: 2097152",
-		"differs            size of a band: 8388608; expected: 2097152; no figure depends\n                   on it",
-		"not possible here  size of a band: format UDSB",
+	for _, c := range []struct {
+		seen, verdict string
+		needed        bool
+		want          string
+	}{
+		{"2097152", hdiutil.AsExpected, true, "as expected        size of a band: 2097152"},
+		{"8388608", hdiutil.Differs, true, "differs            size of a band: 8388608; expected: 2097152"},
+		{"8388608", hdiutil.Differs, false,
+			"differs            size of a band: 8388608; expected: 2097152; no figure depends\n                   on it"},
+		{"format UDSB", hdiutil.NotPossible, false, "not possible here  size of a band: format UDSB"},
 	} {
-		assert.Equal(t, want, observationText(o))
-		switch {
-		case o.Seen == o.Expected:
-			o.Seen = "8388608"
-		case o.Needed:
-			o.Needed = false
-		default:
-			o.Unable = "format UDSB"
-		}
+		o := hdiutil.Observation{Name: "size of a band", Expected: "2097152", Seen: c.seen, Verdict: c.verdict, Needed: c.needed}
+		assert.Equal(t, c.want, observationText(o))
 	}
 }

@@ -43,7 +43,7 @@ func examine(t *testing.T, stopAfter int, by run) (differs []string) {
 	defer stop()
 	seen := 0
 	err = e.Examine(ctx, dir, func(o hdiutil.Observation) {
-		if o.Verdict() == hdiutil.Differs {
+		if o.Verdict == hdiutil.Differs {
 			differs = append(differs, o.Name+": "+o.Seen)
 		}
 		if seen++; seen == stopAfter {
@@ -55,7 +55,7 @@ func examine(t *testing.T, stopAfter int, by run) (differs []string) {
 		require.Equal(t, stopAfter, seen)
 	} else {
 		require.NoError(t, err)
-		assert.Greater(t, seen, 60)
+		assert.GreaterOrEqual(t, seen, 55)
 	}
 	attached, err := hdiutil.Attached(t.Context(), o, dir.Path())
 	require.NoError(t, err)

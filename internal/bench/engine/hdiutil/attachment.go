@@ -231,8 +231,8 @@ func (c *image) reportMount(t *engine.Report, m host.Mount) {
 	if m.Browsable {
 		c.mount = engine.MountFinder
 	}
-	if asked := cmp.Or(c.spec.Mount, engine.MountPrivate); c.mount != asked {
-		t.Warn("the mount is %s, %s was asked for", c.mount, asked)
+	if mount := cmp.Or(c.spec.Mount, engine.MountPrivate); c.mount != mount {
+		t.Warn("the mount is %s, %s was asked for", c.mount, mount)
 	}
 }
 
