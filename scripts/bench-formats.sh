@@ -27,19 +27,22 @@ if [ -z "$hdiutil" ]; then
 	hdiutil=$dir/hdiutil
 	go build -trimpath -o "$hdiutil" dmgbench/cmd/hdiutil
 fi
-meter=(env) # writes the largest resident memory in KiB, where GNU time is installed
-/usr/bin/time -f %M true 2>/dev/null && meter=(/usr/bin/time -f %M -o "$dir/peak")
+# metered runs a command and writes its largest resident memory in KiB, where GNU time is installed.
+metered() { "$@"; }
+if /usr/bin/time -f %M true 2>/dev/null; then
+	metered() { /usr/bin/time -f %M -o "$dir/peak" "$@"; }
+fi
 TIMEFORMAT='%3R %3U %3S'
 
 # convert TOOL IN OUT FORMAT converts with the default level and number of threads of the tool.
 convert() {
 	case $1-$4 in
-	hdiutil-*) "${meter[@]}" "$hdiutil" convert "$2" -format "$4" -o "$3" ;;
-	fstool-UDRW) "${meter[@]}" fstool convert "$2" "$3" ;;
-	fstool-*) "${meter[@]}" fstool convert "$2" "$3" --dmg-format "$4" ;;
-	qemu-img-*) "${meter[@]}" qemu-img convert -f dmg -O raw "$2" "$3" ;;
-	dmg2img-*) "${meter[@]}" dmg2img -s "$2" "$3" ;;
-	7zz-*) "${meter[@]}" 7zz x -tdmg -y -bso0 -bsp0 "-o$dir/out" "$2" && mv "$dir"/out/* "$3" ;;
+	hdiutil-*) metered "$hdiutil" convert "$2" -format "$4" -o "$3" ;;
+	fstool-UDRW) metered fstool convert "$2" "$3" ;;
+	fstool-*) metered fstool convert "$2" "$3" --dmg-format "$4" ;;
+	qemu-img-*) metered qemu-img convert -f dmg -O raw "$2" "$3" ;;
+	dmg2img-*) metered dmg2img -s "$2" "$3" ;;
+	7zz-*) metered 7zz x -tdmg -y -bso0 -bsp0 "-o$dir/out" "$2" && mv "$dir"/out/* "$3" ;;
 	esac >"$dir/output" 2>&1 || {
 		echo "bench-formats: running $1: $(head -c 500 "$dir/output")" >&2
 		return 1

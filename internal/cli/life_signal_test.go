@@ -82,7 +82,7 @@ func twoInterrupts(t *testing.T, bin string) {
 
 // oneAtATime: while a run measures, no other one, no resume of it and no clean disturb it.
 func oneAtATime(t *testing.T, bin string) {
-	w := newWorld(t, bin, strings.Replace(lifePlan, "150 ms", "60 s", 1))
+	w := newWorld(t, bin, strings.Replace(lifePlan, "400 ms", "60 s", 1))
 	p := w.start(w.begin("--only", "format=UDSB")...)
 	w.settling(p, "UDSB", 1)
 	second := w.run("run", w.plan, "--out", w.out+"-2", "--on", w.place)
