@@ -3,6 +3,7 @@ package cli_test
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,6 +19,14 @@ import (
 
 // signals interrupts a run and each resume of it: they clean up, say how to go on, end with 130, and go on.
 func signals(t *testing.T, bin string) {
+	// Below nohup or in the background of a shell, processes start with these ignored, unless their parent catches them.
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			caught := make(chan os.Signal, 1)
+			signal.Notify(caught, sig)
+			t.Cleanup(func() { signal.Stop(caught) })
+		}
+	}
 	w := newWorld(t, bin, lifePlan)
 	begin, before := w.begin(), ""
 	for i, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -82,7 +91,7 @@ func twoInterrupts(t *testing.T, bin string) {
 
 // oneAtATime: while a run measures, no other one, no resume of it and no clean disturb it.
 func oneAtATime(t *testing.T, bin string) {
-	w := newWorld(t, bin, strings.Replace(lifePlan, "400 ms", "60 s", 1))
+	w := newWorld(t, bin, strings.Replace(lifePlan, "150 ms", "60 s", 1))
 	p := w.start(w.begin("--only", "format=UDSB")...)
 	w.settling(p, "UDSB", 1)
 	second := w.run("run", w.plan, "--out", w.out+"-2", "--on", w.place)

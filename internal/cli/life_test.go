@@ -37,8 +37,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// twoRounds takes some seconds; its settles are where tests step in.
-var twoRounds = strings.Replace(clitest.Life, "20 ms", "400 ms", 1)
+// twoRounds takes about two seconds; its settles are where tests step in.
+var twoRounds = strings.Replace(clitest.Life, "20 ms", "150 ms", 1)
 
 // lifePlan is a round of it, for tests that step into a case.
 var lifePlan = strings.Replace(twoRounds, "rounds = 2", "rounds = 1", 1)
