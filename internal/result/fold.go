@@ -330,6 +330,7 @@ func (r *Result) addRun(run *Result) {
 		}
 		for _, st := range c.Steps {
 			st.Round += rounds
+			st.FileWarnings = nil // they name the round of the run
 			st.Session += sessions
 			to.Steps = append(to.Steps, st)
 		}

@@ -93,6 +93,7 @@ func TestPoolSaysOnceWhatRunsShare(t *testing.T) {
 	noted := func(r *Result) {
 		r.Departures = []Departure{{Kind: "engine", Text: "in-process"}}
 		r.Cases[0].Warnings = []Warning{{Kind: "slow", Text: "slow first file"}, {Kind: "run", Text: r.Run}}
+		r.Cases[0].Steps[0].FileWarnings = []Warning{{Kind: "outliers", Text: "round 1: one far file"}}
 	}
 	unmeasured := func(r *Result) {
 		r.Cases[0].Status, r.Cases[0].Target = Skipped, Target{Kind: "image", Filesystem: "HFS+"}
@@ -102,6 +103,9 @@ func TestPoolSaysOnceWhatRunsShare(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []Departure{{Kind: "engine", Text: "in-process"}}, p.Departures)
 	assert.Equal(t, []Warning{{"slow", "slow first file"}, {"run", "one"}, {"run", "three"}}, p.Cases[0].Warnings)
+	for _, st := range p.Cases[0].Steps {
+		assert.Empty(t, st.FileWarnings, "they name the round of one run")
+	}
 	assert.Equal(t, Target{Kind: "image"}, p.Cases[0].Target, "as it was measured")
 	assert.Equal(t, []int{1, 4, 5}, []int{p.Sessions[0].Index, p.Sessions[1].Index, p.Sessions[2].Index})
 	assert.Equal(t, Done, p.Status)

@@ -143,10 +143,7 @@ var errNotReady = fmt.Errorf("%w: the system has neither mounted nor announced t
 func (a *attachment) waitUntilReady(ctx context.Context) error {
 	e := a.c.e
 	for until := e.o.Clock.Now() + readyTime; ; {
-		ready, err := !e.isApple() || e.host.Exists(cmp.Or(a.device.Device, a.disk)), error(nil)
-		if a.point != "" {
-			_, ready, err = e.host.mountedOn(a.point)
-		}
+		ready, err := a.isReady()
 		switch {
 		case err != nil:
 			return fmt.Errorf("attaching %q: %w", a.c.File, err)
@@ -159,6 +156,17 @@ func (a *attachment) waitUntilReady(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// isReady reports whether the volume is mounted, or without a mount whether its
+// device is there.
+func (a *attachment) isReady() (bool, error) {
+	e := a.c.e
+	if a.point != "" {
+		_, isMounted, err := e.host.mountedOn(a.point)
+		return isMounted, err
+	}
+	return !e.isApple() || e.host.Exists(cmp.Or(a.device.Device, a.disk)), nil
 }
 
 // attachAgain detaches what the attach that began then left, and attaches once
